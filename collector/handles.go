@@ -25,7 +25,7 @@ func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 		t.Handle, t.HandleClaimed = t.Handles[0], t.Handles[0] != ""
 	}
 	if t.Kind == source.KindVideo && t.Handle != "" {
-		t.Link = link.UnderHandle(t.Platform, t.Link, t.Handle)
+		t.Link = link.ReplaceHandle(t.Platform, t.Link, t.Handle)
 	}
 	if t.AccountID == "" && t.Kind == source.KindAccount && store.IsAccountID(t.ExternalID) {
 		t.AccountID = t.ExternalID // the link contained the account id
@@ -77,7 +77,7 @@ func (s *search) continueAfter(src source.Source, t source.Target, r source.Resu
 		return s.finalResult(r), nil
 	}
 	rest.Handle, rest.HandleClaimed = rest.Handles[0], rest.Handles[0] != ""
-	rest.Link = link.UnderHandle(t.Platform, t.Link, rest.Handle)
+	rest.Link = link.ReplaceHandle(t.Platform, t.Link, rest.Handle)
 	return r, &rest
 }
 

@@ -119,7 +119,7 @@ func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	c.listVideos("")
 	a.blockDatabase(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	a.Guard.Before("FROM", cancel)
+	a.Guard.BeforeStatement("FROM", cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
@@ -137,7 +137,7 @@ func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	var during response
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // the function runs during the write transaction, before the first INSERT
+	a.Guard.BeforeStatement("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // the function runs during the write transaction, before the first INSERT
 	c.track(tiktokLink)
 	during.requireStatus(http.StatusOK)
 }

@@ -171,5 +171,5 @@ func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Ti
 	}
 	i.used.Add(token, now)
 	i.later.start(ctx, "last use of a token",
-		func(ctx context.Context) error { return i.store.TokenUsed(ctx, token, now) }, "token_id", token)
+		func(ctx context.Context) error { return i.store.SaveTokenUse(ctx, token, now) }, "token_id", token)
 }

@@ -226,7 +226,7 @@ func TestListVideos_neverReturnsAnIncompleteListIfTheDatabaseFails(t *testing.T)
 	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
 	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // the database fails in this statement and in all later ones
-		a.Guard.Before(statement, func() { a.breakDatabase(store.ErrUnavailable) })
+		a.Guard.BeforeStatement(statement, func() { a.breakDatabase(store.ErrUnavailable) })
 		c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 		a.databaseError.Store(nil)
 	}

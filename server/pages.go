@@ -230,8 +230,8 @@ func (b pageBackend) Operations(visit *http.Request) ([]byte, web.Version, error
 }
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
-func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Served, error) {
-	served, err := b.s.store.Queue.Served(ctx)
+func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
+	served, err := b.s.store.Queue.Fetchable(ctx)
 	return served, b.problem(ctx, err)
 }
 

@@ -245,7 +245,7 @@ func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHist
 	out := make([]api.CollectionHistoryPoint, len(visiblePoints(newest, view)))
 	for i := range out {
 		d := &newest[i]
-		sums := d.Known()
+		sums := d.KnownSums()
 		out[i] = api.CollectionHistoryPoint{
 			Date: toAPIDate(d.Day), Videos: view.Count(&d.Videos), VideosAdded: view.Count(&d.Added), Measured: view.Count(&d.Measured),
 			Rounded: view.Count(&d.Rounded), Interpolated: view.Count(&d.Interpolated), Carried: view.Count(&d.Carried), WithoutPoint: view.Count(&d.WithoutPoint),
@@ -264,7 +264,7 @@ func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHist
 // null.
 func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View) api.ReportStatistics {
 	g := c.Gains()
-	sums, unknown := g.Last.Known(), g.Last.Unknown
+	sums, unknown := g.Last.KnownSums(), g.Last.Unknown
 	return api.ReportStatistics{
 		CollectionID: q.Collection, StartDate: toAPIDate(q.From), EndDate: toAPIDate(q.To), IncludeChildren: q.IncludeChildren,
 		Videos: view.Count(&g.Last.Videos), VideosRemoved: view.Count(&g.Removed),
@@ -293,7 +293,7 @@ func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 	if view.masked {
 		return out
 	}
-	for _, v := range c.Ranked(best, rankedVideos) {
+	for _, v := range c.RankByGain(best, rankedVideos) {
 		out = append(out, toAPICampaignVideo(v, view))
 	}
 	return out

@@ -72,7 +72,7 @@ func newCampaign(t *testing.T, a *app, videos, days int) campaign {
 		if day > 0 {
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.NoError(t, a.PrepareDays(t.Context()))
+		require.NoError(t, a.PreparePartitions(t.Context()))
 		if day == days/2 {
 			add(true)
 		}

@@ -21,19 +21,19 @@ type servedReader struct {
 	now   func() time.Time
 
 	mu     sync.Mutex
-	served queue.Served
+	served queue.Fetchable
 	until  time.Time // time until which the field served is used
 }
 
 // read returns which videos and accounts the running collectors can fetch. The result can be as old as servedCache.
-func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
+func (r *servedReader) read(ctx context.Context) (queue.Fetchable, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	if now.Before(r.until) && !now.Before(r.until.Add(-servedCache)) {
 		return r.served, nil
 	}
-	served, err := r.queue.Served(ctx)
+	served, err := r.queue.Fetchable(ctx)
 	if err == nil {
 		r.served, r.until = served, now.Add(servedCache)
 	}
@@ -46,7 +46,7 @@ var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagr
 // checkFetchable checks whether the running collectors can fetch the video or account of the link l. If no source can fetch it, the result
 // reason says so, and the result warning also says what to do. If a source could fetch it, but only from a link of a different form, reason
 // is "", and warning asks for such a link. In all other cases, for example if no collector is running, both results are "".
-func checkFetchable(served queue.Served, l link.Link) (reason, warning string) {
+func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
 	platform := platformNames[l.Platform]
@@ -69,7 +69,7 @@ func checkFetchable(served queue.Served, l link.Link) (reason, warning string) {
 }
 
 // linkWarnings returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.
-func linkWarnings(served queue.Served, links []link.Link) []string {
+func linkWarnings(served queue.Fetchable, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {
 		if _, warning := checkFetchable(served, l); warning != "" && !seen[warning] {

@@ -41,7 +41,7 @@ type trackRequest struct {
 	collectionIDs   []uuid.UUID
 	collectionNames []string
 	plan            fetchPlan
-	served          queue.Served // says which videos and accounts the running collectors can fetch
+	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
 // unsupportedReason returns the reason why the running collectors can never fetch the video or account of the link l. It returns "" if they can,

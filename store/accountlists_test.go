@@ -57,9 +57,9 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	return accounts
 }
 
-// accountOrder returns a function that compares two accounts by the order o. Accounts without a value come last, and equal values are
+// compareAccounts returns a function that compares two accounts by the order o. Accounts without a value come last, and equal values are
 // ordered by id.
-func accountOrder(o store.Order) func(a, b store.Account) int {
+func compareAccounts(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {
 		countKey := func(n *int64) (bool, float64, string) {
 			if n == nil {
@@ -140,7 +140,7 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 				for _, descending := range []bool{false, true} {
 					q := filter.query
 					q.Order = store.Order{Column: column, Descending: descending}
-					slices.SortFunc(want, accountOrder(q.Order))
+					slices.SortFunc(want, compareAccounts(q.Order))
 					q.Window.Limit = 3
 					var got []store.Account
 					for {
@@ -168,7 +168,7 @@ func TestAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.Clips(t, 3)...)
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
-		storetest.Stop(t, o, storetest.Clip(t, 2))
+		storetest.StopVideos(t, o, storetest.Clip(t, 2))
 		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
 			page, err := o.AccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)

@@ -29,7 +29,7 @@ type AccountResolver struct {
 	now     db.Instant                 // time of the fetch or request that named the authors
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
 	rows    []*Account                 // all records that an author can match, including new records
-	named   map[accountName][]*Account // for each id and handle: the records that have it or had it before
+	named   map[accountName][]*Account // the key is an id or a handle; the value has the records that have it now or had it before
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
 	renamed []handleChange             // handle changes of the renamed accounts
@@ -57,13 +57,13 @@ const (
 func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: now, rows: known, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range known {
-		b.index(row)
+		b.indexNames(row)
 	}
 	return b
 }
 
-// index adds the record to the map b.named, under its present ids and handle, so that the method find finds it.
-func (b *AccountResolver) index(row *Account) {
+// indexNames adds the record to the map b.named, under its present ids and its present handle. The method findRecord reads this map.
+func (b *AccountResolver) indexNames(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
 		if !slices.Contains(b.named[key], row) {
@@ -82,11 +82,11 @@ func (b *AccountResolver) index(row *Account) {
 // Resolve returns the account record of an author. It creates a record if no record matches, and updates the record's handle, ids and name.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
-	row := b.find(a.Platform, externalID, a.ExternalID, matches)
+	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)
 	if row == nil {
-		row = b.find(a.Platform, sourceID, a.SourceID, matches)
+		row = b.findRecord(a.Platform, sourceID, a.SourceID, matches)
 	}
-	handleOwner := b.find(a.Platform, handle, a.Username, func(r *Account) bool { return r.HandleCurrent && r.Username == a.Username })
+	handleOwner := b.findRecord(a.Platform, handle, a.Username, func(r *Account) bool { return r.HandleCurrent && r.Username == a.Username })
 	if row == nil && handleOwner != nil && !handleOwner.IsOtherThan(a) {
 		row = handleOwner
 	}
@@ -128,14 +128,14 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same ExternalID. It also returns true if they have the same SourceID and
-// IsOtherThan returns false.
+// Matches returns true if the account and the author have the same ExternalID. If they have the same SourceID, it returns true unless the ids prove
+// that they are different accounts: see IsOtherThan. In all other cases, it returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if the ids prove that a and the author are different accounts. It returns false if the ids are equal or cannot
-// be compared.
+// IsOtherThan returns true if the ids prove that the account a and the author are different accounts. It returns false if the ids are equal, or if
+// they cannot be compared.
 func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -152,9 +152,9 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record on the platform p that has the given id or handle (the parameter name). It skips records for which the
+// findRecord returns the first record on the platform p whose id or handle of the given kind is the parameter name. It skips records for which the
 // function matches returns false. It returns nil if there is no such record, or if name is "".
-func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
+func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
 	if name == "" {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matc
 // MarkChanged marks a record as changed, so that Save writes the record. It must be called after the change.
 func (b *AccountResolver) MarkChanged(a *Account) {
 	b.changed[a] = true
-	b.index(a)
+	b.indexNames(a)
 }
 
 // Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles.
@@ -205,7 +205,7 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 // UpdateHandles replaces the old handles of renamed accounts in the tables of videos, subscriptions and targets.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
-		if err := r.update(tx, b.org, b.now, !b.claimed); err != nil {
+		if err := r.replaceHandle(tx, b.org, b.now, !b.claimed); err != nil {
 			return err
 		}
 	}
@@ -238,10 +238,10 @@ type handleChange struct {
 	from    string   // the old handle of the account
 }
 
-// update replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If
-// confirmed is true, a source reported the new handle, and update also changes the targets that all organisations share. If fetches with
-// the old handle failed, the account's target then becomes due immediately.
-func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
+// replaceHandle replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If
+// confirmed is true, a source reported the new handle, and replaceHandle also changes the targets that all organisations share. If fetches with the
+// old handle failed, the account's target then becomes due immediately.
+func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}
 	statements := []string{

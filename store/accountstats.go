@@ -61,14 +61,13 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.Writes(tx)...)
+	return db.RunWrites(tx, stats.StatsWrites(tx)...)
 }
 
-// AccountsStats are the statistics of several accounts, with the key of the account as key.
+// AccountsStats are the statistics of several accounts. The key of the map Of is the key of an account.
 type AccountsStats struct {
 	Of map[db.RowKey]AccountStats
-	// outdated are stored videos of the accounts whose stored outlier multipliers differ from the right ones. The field multiplier has the
-	// right value.
+	// The slice outdated has the videos whose stored outlier multipliers are wrong. The field multiplier of each of them has the right value.
 	outdated []AccountVideo
 }
 
@@ -85,7 +84,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (Account
 		known[v.Key()] = true
 		if v.LinkedAccountID != nil {
 			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.LatestCounts(), UploadedAt: v.UploadedAt}
-			videos[of.account()] = append(videos[of.account()], of)
+			videos[of.accountKey()] = append(videos[of.accountKey()], of)
 		}
 	}
 	stored, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at, v.outlier_multiplier
@@ -95,13 +94,13 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (Account
 	}
 	stored = slices.DeleteFunc(stored, func(v AccountVideo) bool { return known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] })
 	for _, v := range stored {
-		videos[v.account()] = append(videos[v.account()], v)
+		videos[v.accountKey()] = append(videos[v.accountKey()], v)
 	}
 	for _, account := range accounts {
 		s.Of[account] = StatsOf(videos[account])
 	}
 	for _, v := range stored {
-		of := s.Of[v.account()]
+		of := s.Of[v.accountKey()]
 		right := of.Multiplier(v.Views)
 		if (right == nil) != (v.multiplier == nil) || right != nil && *right != *v.multiplier {
 			v.multiplier = right
@@ -111,8 +110,8 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (Account
 	return s, nil
 }
 
-// account returns the key of the video's account.
-func (v *AccountVideo) account() db.RowKey {
+// accountKey returns the key of the video's account.
+func (v *AccountVideo) accountKey() db.RowKey {
 	return db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
 }
 
@@ -186,9 +185,9 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// Writes returns the statements that write the statistics of the accounts, and the outlier multipliers of their videos. They do not write
-// the videos in the parameter changed of ReadStatistics, and no multiplier that is already stored with the right value.
-func (s AccountsStats) Writes(tx *gorm.DB) []db.Write {
+// StatsWrites returns the statements that update the statistics of the accounts and the outlier multipliers of their videos. It updates only
+// multipliers that differ from the right values. It does not update videos that were passed to ReadStatistics in the parameter changed.
+func (s AccountsStats) StatsWrites(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}
@@ -201,7 +200,7 @@ func (s AccountsStats) Writes(tx *gorm.DB) []db.Write {
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
 		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
-	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Writes(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.ExecWrites(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
@@ -214,7 +213,7 @@ func (s AccountsStats) Writes(tx *gorm.DB) []db.Write {
 		videos[i] = []any{v.OrganisationID, v.ID, v.multiplier}
 	}
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}
-	return append(writes, list.Writes(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
+	return append(writes, list.ExecWrites(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
 }
 
 // DayStamp says for which day account statistics are stored, and which fetch changed them.
@@ -232,7 +231,7 @@ func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Wr
 		return nil
 	}
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return db.Keys(accounts).Writes(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).ExecWrites(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,

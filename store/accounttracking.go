@@ -69,9 +69,9 @@ func IsAccountID(target string) bool {
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
-// tracking type. If an account was stopped, its videos that were stopped with it are tracked again if the tracking type includes them. That
-// happens after the next fetch of the account's video list. TrackAccounts is one transaction: after an error no account is tracked. It
-// returns a *NotFoundError for unknown collections.
+// tracking type. If the tracking of an account was stopped, its videos were stopped too. After the next fetch of the account's video list, those of
+// them that the tracking type includes are tracked again. TrackAccounts is one transaction: after an error no account is tracked. It returns a
+// *NotFoundError for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -86,7 +86,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	var out []TrackedAccount
 	err := o.change(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
-		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
+		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 	if len(ids) == 0 {
 		return nil
 	}
-	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(WithStarted(map[string]any{
+	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(AddStartedState(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.Now, "discovered_at": nil})).Error
 	if err != nil {
 		return err
@@ -237,14 +237,14 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 			return nil
 		}
 		ids = db.Distinct(ids)
-		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(withStopped(map[string]any{"tracked": false, "removed": true}))
+		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(addStoppedState(map[string]any{"tracked": false, "removed": true}))
 		if stopped.Error != nil {
 			return stopped.Error
 		}
 		if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
-		if err := o.endVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids); err != nil {
+		if err := o.stopTrackedVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids); err != nil {
 			return err
 		}
 		return tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",

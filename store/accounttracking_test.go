@@ -166,12 +166,12 @@ func TestDiscovery_doesNotTrackAStoppedVideoAgain(t *testing.T) {
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		storetest.Stop(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.Clip(t, 1))
 		db.Clock.Advance(24 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -202,7 +202,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		for i := range 4 {
 			require.Equal(t, i > 1, storetest.VideoOf(t, o, storetest.Clip(t, i)).Removed, "video %d", i)
 		}
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 		unmatched, err = o.StopAccounts(t.Context(), refs[:1], false)
 		require.NoError(t, err)
 		require.Equal(t, refs[:1], unmatched, "the account is already stopped")
@@ -338,7 +338,7 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		for _, ref := range []store.VideoRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.Clip(t, 2)}} {
 			_, err := o.RefreshVideo(t.Context(), ref)
 			require.ErrorIs(t, err, store.ErrNotFound)
@@ -354,13 +354,13 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 
 func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "postgres") // not on SQLite, where two writes cannot run at the same time
+	db := storetest.New(t, "postgres") // this test does not run on SQLite, where two transactions cannot write at the same time
 	l := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 	first, late := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 	storetest.Follow(t, first, store.TrackNewOnly, l)
 	c := storetest.ClaimOne(t, db, link.TikTok, queue.KindAccount)
 	var before store.Version
-	db.Guard.Before("UPDATE organisation_totals SET version", func() { // runs during AcknowledgeAccounts, after it has read the subscriptions
+	db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { // this function runs after AcknowledgeAccounts has read the subscriptions
 		storetest.Follow(t, late, store.TrackNewOnly, l)
 		var err error
 		before, err = late.Version(t.Context())
@@ -374,6 +374,6 @@ func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWri
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
-	storetest.DeliverAccount(t, db, facts) // fetches the account again, because it is already due again
+	storetest.DeliverAccount(t, db, facts) // the account is due again, so this call fetches it a second time
 	require.EqualValues(t, 7, *storetest.AccountByLink(t, late, l).LatestFollowersCount)
 }

@@ -65,9 +65,9 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is the change of Views since the day before, minus ViewsGained and ViewsFromAdded. It comes from videos whose views
-	// become known or unknown. If the views of a video become known, they are added, except for the part that is in ViewsGained. If the
-	// views of a video become unknown, its views of the day before are subtracted.
+	// ViewsFromKnown is the part of the change of Views since the day before that comes from videos whose views become known or unknown. It is the
+	// change minus ViewsGained and ViewsFromAdded. If the views of a video become known, they are added, except the part that is in ViewsGained. If
+	// the views of a video become unknown, its views of the day before are subtracted.
 	ViewsFromKnown int64
 }
 
@@ -128,10 +128,10 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are
-// computed from these points. For each video, the query returns all points between the two days. It also returns the last point on or
-// before @from and the first point on or after @to. @before is 6 days before @from, because the day of a weekly point can be up to 6 days
-// after the Monday of its week.
+// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are computed from
+// these points. For each video, the query returns all points between the two days. It also returns the last point on or before @from and the first
+// point on or after @to. The argument @before is 6 days before @from. It is needed for weekly points, whose day can be up to 6 days after the
+// Monday of the week.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -184,7 +184,7 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 			return c, err
 		}
 	}
-	c.Days = t.finish()
+	c.Days = t.finishDays()
 	return c, nil
 }
 
@@ -223,14 +223,14 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	at := 0
 	finish := func() {
 		if q.Points {
-			videos[at].StoredPoints = pointsForDays(of, videos[at].startsOn(q.From), q.To)
+			videos[at].StoredPoints = pointsForDays(of, videos[at].gainStartDay(q.From), q.To)
 		}
-		t.add(&videos[at], of)
+		t.addVideo(&videos[at], of)
 		of = of[:0]
 		at++
 	}
 	var p pointRow
-	targets := p.targets()
+	targets := p.scanTargets()
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
 			return db.Translate(err)
@@ -241,7 +241,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 		for videos[at].ID != p.video {
 			finish()
 		}
-		point := p.point()
+		point := p.toPoint()
 		// While a week is rolled up, a day can have both a daily and a weekly point. If the daily point lacks a count, the count comes from
 		// the weekly point.
 		if n := len(of); n > 0 && of[n-1].Day == point.Day {
@@ -273,8 +273,8 @@ type pointRow struct {
 	weekly  int
 }
 
-// targets returns pointers to the fields of r, in the order of the query's columns, so that rows.Scan can fill the fields.
-func (r *pointRow) targets() []any {
+// scanTargets returns pointers to the fields of r, in the order of the query's columns, so that rows.Scan can fill the fields.
+func (r *pointRow) scanTargets() []any {
 	out := []any{&r.video, &r.day}
 	for n := range r.counts {
 		out = append(out, &r.counts[n])
@@ -282,8 +282,8 @@ func (r *pointRow) targets() []any {
 	return append(out, &r.fetched, &r.source, &r.weekly)
 }
 
-// point returns the row as a point. A request can read 150,000 rows, so all values of a point are in one allocation, which is faster.
-func (r *pointRow) point() Point {
+// toPoint returns the row as a point. A request can read 150,000 rows, so all values of a point are in one allocation, which is faster.
+func (r *pointRow) toPoint() Point {
 	values := &struct {
 		counts  [MetricCount]int64
 		fetched db.Instant
@@ -304,7 +304,7 @@ func (r *pointRow) point() Point {
 // The parameter points has all points of the video, the oldest first.
 func pointsForDays(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
-	fill(Counts{}, kept, from, from)
+	fillGaps(Counts{}, kept, from, from)
 	first := 0
 	for first+1 < len(kept) && kept[first+1].Day <= from {
 		first++
@@ -316,9 +316,9 @@ func pointsForDays(points []Point, from, to db.Date) []Point {
 	return kept[first:last]
 }
 
-// startsOn returns the day with which the gain of a video begins: the day before the period, or the day on which the video was added if
-// that is later. The parameter from is the first day of the period.
-func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.AddedAt.Day()) }
+// gainStartDay returns the day with whose views the gain of a video is computed: the day before the period, or the day on which the video was added
+// if that is later. The parameter from is the first day of the period.
+func (v *CampaignVideo) gainStartDay(from db.Date) db.Date { return max(from-1, v.AddedAt.Day()) }
 
 // tally adds up the counts of videos by day.
 type tally struct {
@@ -334,18 +334,18 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// add adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the
+// addVideo adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the
 // period. The values in points are the points of v, ordered by day.
-func (t *tally) add(v *CampaignVideo, points []Point) {
+func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
 	var last *int64
-	for day := v.startsOn(t.from); day <= t.to; day++ {
+	for day := v.gainStartDay(t.from); day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
 		}
 		d := &t.days[day-t.from+1]
-		counts := d.countsOf(points, next)
+		counts := d.addCountsOf(points, next)
 		for n, count := range counts.All() {
 			if count == nil {
 				*d.Unknown.Fields()[n]++
@@ -378,9 +378,9 @@ func (t *tally) add(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countsOf returns the counts of a video on the day d. It also increases the field of d that says where the counts come from, such as
-// Measured or Interpolated. The parameter points has the video's points, and next is the index of the first point after the day.
-func (d *CampaignDay) countsOf(points []Point, next int) Counts {
+// addCountsOf returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured
+// or Interpolated. The parameter points has the points of the video. The parameter next is the index of the first point after the day.
+func (d *CampaignDay) addCountsOf(points []Point, next int) Counts {
 	switch {
 	case next == 0:
 		d.WithoutPoint++
@@ -397,13 +397,13 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	}
 	d.Interpolated++
 	var at interpolation
-	at.between(&points[next-1], &points[next], d.Day, d.Day)
+	at.appendBetween(&points[next-1], &points[next], d.Day, d.Day)
 	return at.out[0].Counts
 }
 
-// finish computes ViewsFromKnown, the last missing field of each day, and returns the days of the period. They begin with the first day
-// that has a video.
-func (t *tally) finish() []CampaignDay {
+// finishDays computes the field ViewsFromKnown of each day, and returns the days of the period. It leaves out the days before the first video was
+// added.
+func (t *tally) finishDays() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]
 		d.ViewsFromKnown = d.Views - t.days[n-1].Views - d.ViewsGained - d.ViewsFromAdded
@@ -415,8 +415,8 @@ func (t *tally) finish() []CampaignDay {
 	return days
 }
 
-// Known returns the sums of the known counts of the day. The sum of a metric is nil if its count is unknown for every video.
-func (d *CampaignDay) Known() Counts {
+// KnownSums returns the sum of each metric over the videos of the day whose count is known. The sum is nil if the count is unknown for every video.
+func (d *CampaignDay) KnownSums() Counts {
 	var c Counts
 	for n, field := range c.Fields() {
 		if *d.Unknown.Fields()[n] < d.Videos {
@@ -457,9 +457,9 @@ func (c *Campaign) Gains() CampaignGains {
 	return g
 }
 
-// Ranked returns up to n videos with a known gain: those with the highest gains first if best is true, and those with the lowest first
+// RankByGain returns up to n videos with a known gain: those with the highest gains first if best is true, and those with the lowest first
 // otherwise. Videos with the same gain are ordered by id.
-func (c *Campaign) Ranked(best bool, n int) []CampaignVideo {
+func (c *Campaign) RankByGain(best bool, n int) []CampaignVideo {
 	var known []CampaignVideo
 	for i := range c.Videos {
 		if c.Videos[i].Gained != nil {

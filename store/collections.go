@@ -17,14 +17,14 @@ import (
 // Access says who can open a collection's share page.
 type Access string
 
-// A collection has one of these access levels.
+// The access levels of collections.
 const (
 	AccessPrivate   Access = "private"   // the collection has no share page
 	AccessPublic    Access = "public"    // everyone who has the URL can open the share page
 	AccessProtected Access = "protected" // the share page needs a password
 )
 
-// These errors are returned by CreateCollection, UpdateCollection and DeleteCollection.
+// The errors of CreateCollection, UpdateCollection and DeleteCollection.
 var (
 	ErrCycle            = errors.New("a collection cannot be moved below itself or below one of its descendants")
 	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d levels deep", MaxCollectionDepth)
@@ -57,7 +57,7 @@ type Collection struct {
 	CreatedAt       db.Instant  `gorm:"autoCreateTime:false"`
 	UpdatedAt       db.Instant  `gorm:"autoUpdateTime:false"`
 
-	Hashtags []string `gorm:"-"` // in the form that FoldTag returns, in alphabetical order; set by the methods that read collections
+	Hashtags []string `gorm:"-"` // hashtags in the form that FoldTag returns, in alphabetical order; the methods that read collections set the field
 
 	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; set only if the caller asks for counts
 	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without accounts whose tracking was stopped; set only if the caller asks for counts
@@ -260,7 +260,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if err := CheckCollectionCount(o, tx, 1); err != nil {
 			return err
 		}
-		if err := c.share(tx); err != nil {
+		if err := c.assignHash(tx); err != nil {
 			return err
 		}
 		if err := tx.Create(&c).Error; err != nil {
@@ -285,9 +285,9 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share sets c.Hash, the random part of the share page's URL, if the collection is public or protected and has no hash yet. It also stores
-// to which collection the hash belongs. A hash never changes.
-func (c *Collection) share(tx *gorm.DB) error {
+// assignHash gives the collection a hash, the random part of the share page's URL, if the collection is public or protected and has no hash yet. It
+// also stores in share_pages that the hash belongs to the collection. A hash never changes.
+func (c *Collection) assignHash(tx *gorm.DB) error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
 	}
@@ -377,7 +377,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if c.Access == AccessProtected && c.PasswordHash == nil {
 			return ErrPasswordRequired
 		}
-		if err := c.share(tx); err != nil {
+		if err := c.assignHash(tx); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time
@@ -434,15 +434,16 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 		}
 		at = found[0].ParentID
 	}
-	below, err := o.height(tx, id)
+	below, err := o.subtreeHeight(tx, id)
 	if err == nil && above+below > MaxCollectionDepth {
 		err = ErrTooDeep
 	}
 	return err
 }
 
-// height returns the number of levels of a collection's subtree, including the level of the collection. It returns 1 if id is zero.
-func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
+// subtreeHeight returns the number of levels of the subtree of the collection with the given id. The collection itself is one level. It returns 1
+// if the id is zero.
+func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
 		var children []uuid.UUID

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// update changes a collection with the patch p and returns the changed collection.
-func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
+// updateCollection changes a collection with the patch p and returns the changed collection.
+func updateCollection(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
 	t.Helper()
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
@@ -26,17 +26,17 @@ func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) s
 	return c
 }
 
-// read returns a collection without its numbers of videos and accounts.
-func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
+// readCollection returns a collection without its numbers of videos and accounts.
+func readCollection(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.Collection(t.Context(), id, false)
 	require.NoError(t, err)
 	return c
 }
 
-// below returns a patch that makes a collection a child of the collection with the given id. If the id is nil, the collection becomes a
-// root collection.
-func below(parent *uuid.UUID) store.CollectionPatch {
+// childOf returns a patch that makes a collection a child of the collection whose id is the parameter parent. If parent is nil, the collection
+// becomes a root collection.
+func childOf(parent *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
 }
 
@@ -52,7 +52,7 @@ func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *c.Hash)
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Access: store.AccessPublic, Hash: c.Hash,
 			CreatedBy: token, CreatedAt: now, UpdatedAt: now, Hashtags: []string{"cat", "dog"}}, c)
-		require.Equal(t, c, read(t, o, c.ID))
+		require.Equal(t, c, readCollection(t, o, c.ID))
 		require.Nil(t, root.Hash, "a private collection has no share page")
 
 		_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Protected", Access: store.AccessProtected})
@@ -79,29 +79,29 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 			change func()
 		}{
 			"name":     {store.CollectionPatch{Name: new("New")}, func() { want.Name = "New" }},
-			"parent":   {below(&parent.ID), func() { want.ParentID = &parent.ID }},
+			"parent":   {childOf(&parent.ID), func() { want.ParentID = &parent.ID }},
 			"settings": {store.CollectionPatch{DisplaySettings: new(json.RawMessage(`{"title":"T","own":[1]}`))}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
 			"hashtags": {store.CollectionPatch{Hashtags: &[]string{"#B", "a"}}, func() { want.Hashtags = []string{"a", "b"} }},
 			"password": {store.CollectionPatch{PasswordHash: new("$argon2id$")}, func() { want.PasswordHash = new("$argon2id$") }},
 			"nothing":  {store.CollectionPatch{}, func() {}},
 		} {
-			got := update(t, o, c.ID, step.patch)
+			got := updateCollection(t, o, c.ID, step.patch)
 			step.change()
 			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: UpdatedAt must rise with each change, even if the clock shows the same time", name)
 			want.UpdatedAt = got.UpdatedAt
 			require.Equal(t, want, got, name)
-			require.Equal(t, want, read(t, o, c.ID), name)
+			require.Equal(t, want, readCollection(t, o, c.ID), name)
 		}
-		got := update(t, o, c.ID, store.CollectionPatch{Parent: &store.ParentChange{}, DisplaySettings: new(json.RawMessage(`null`)), Hashtags: &[]string{}})
+		got := updateCollection(t, o, c.ID, store.CollectionPatch{Parent: &store.ParentChange{}, DisplaySettings: new(json.RawMessage(`null`)), Hashtags: &[]string{}})
 		require.Nil(t, got.ParentID)
 		require.Nil(t, got.DisplaySettings)
 		require.Empty(t, got.Hashtags)
-		require.Empty(t, read(t, o, c.ID).Hashtags)
+		require.Empty(t, readCollection(t, o, c.ID).Hashtags)
 
 		for _, id := range []uuid.UUID{store.NewID(), uuid.Nil} {
 			_, err := o.UpdateCollection(t.Context(), id, store.CollectionPatch{Name: new("X")})
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = o.UpdateCollection(t.Context(), c.ID, below(&id))
+			_, err = o.UpdateCollection(t.Context(), c.ID, childOf(&id))
 			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent")
 		}
 	})
@@ -115,14 +115,14 @@ func TestUpdateCollection_keepsTheAddressOfTheSharePage(t *testing.T) {
 		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
 		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
-		require.Equal(t, c, read(t, o, c.ID), "the refused update changes nothing")
+		require.Equal(t, c, readCollection(t, o, c.ID), "the refused update changes nothing")
 
 		withPassword := access(store.AccessProtected)
 		withPassword.PasswordHash = new("$argon2id$")
-		page := update(t, o, c.ID, withPassword).Hash
+		page := updateCollection(t, o, c.ID, withPassword).Hash
 		require.NotNil(t, page)
 		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the collection keeps its password, so AccessProtected is allowed again
-			require.Equal(t, page, update(t, o, c.ID, access(a)).Hash)
+			require.Equal(t, page, updateCollection(t, o, c.ID, access(a)).Hash)
 		}
 	})
 }
@@ -132,10 +132,10 @@ func TestUpdateCollection_refusesAnOutdatedVersion(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "First", nil)
-		second := update(t, o, c.ID, store.CollectionPatch{Name: new("Second"), Unchanged: &c.UpdatedAt})
+		second := updateCollection(t, o, c.ID, store.CollectionPatch{Name: new("Second"), Unchanged: &c.UpdatedAt})
 		_, err := o.UpdateCollection(t.Context(), c.ID, store.CollectionPatch{Name: new("Third"), Unchanged: &c.UpdatedAt})
 		require.ErrorIs(t, err, store.ErrStale)
-		require.Equal(t, second, read(t, o, c.ID))
+		require.Equal(t, second, readCollection(t, o, c.ID))
 		require.ErrorIs(t, o.DeleteCollection(t.Context(), c.ID, &c.UpdatedAt), store.ErrStale)
 		require.NoError(t, o.DeleteCollection(t.Context(), c.ID, &second.UpdatedAt))
 		require.ErrorIs(t, o.DeleteCollection(t.Context(), c.ID, nil), store.ErrNotFound)
@@ -156,15 +156,15 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		require.ErrorContains(t, err, "16")
 
 		for _, parent := range chain {
-			_, err := o.UpdateCollection(t.Context(), chain[0].ID, below(&parent.ID))
+			_, err := o.UpdateCollection(t.Context(), chain[0].ID, childOf(&parent.ID))
 			require.ErrorIs(t, err, store.ErrCycle)
 		}
 		other := storetest.Collection(t, o, "other", nil)
-		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
+		_, err = o.UpdateCollection(t.Context(), chain[0].ID, childOf(&other.ID))
 		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below the moved collection would be too deep")
-		update(t, o, chain[1].ID, below(&other.ID))
-		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
-		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
+		updateCollection(t, o, chain[1].ID, childOf(&other.ID))
+		updateCollection(t, o, chain[0].ID, childOf(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
+		require.Equal(t, chain[deepest-2].ID, *readCollection(t, o, chain[0].ID).ParentID)
 	})
 }
 
@@ -175,12 +175,12 @@ func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *test
 		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
 		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
-			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
+			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, childOf(&a.ID))
 		})
-		update(t, o, a.ID, below(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
+		updateCollection(t, o, a.ID, childOf(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
-		require.Nil(t, read(t, o, b.ID).ParentID)
+		require.Nil(t, readCollection(t, o, b.ID).ParentID)
 	})
 }
 
@@ -195,12 +195,12 @@ func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testi
 		require.NoError(t, err)
 		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
-		update(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
+		updateCollection(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
 		db.Clock.Advance(time.Second)
 
 		require.NoError(t, o.DeleteCollection(t.Context(), middle.ID, nil))
-		require.Equal(t, root.ID, *read(t, o, leaf.ID).ParentID)
-		require.Greater(t, read(t, o, leaf.ID).UpdatedAt, leaf.UpdatedAt)
+		require.Equal(t, root.ID, *readCollection(t, o, leaf.ID).ParentID)
+		require.Greater(t, readCollection(t, o, leaf.ID).UpdatedAt, leaf.UpdatedAt)
 		require.Empty(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Labels)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		rows := storetest.StoredRows(t, db, o)
@@ -208,7 +208,7 @@ func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testi
 			require.NotContains(t, strings.Join(rows[table], ""), middle.ID.String(), table)
 		}
 		require.NoError(t, o.DeleteCollection(t.Context(), root.ID, nil))
-		require.Nil(t, read(t, o, leaf.ID).ParentID)
+		require.Nil(t, readCollection(t, o, leaf.ID).ParentID)
 	})
 }
 
@@ -238,7 +238,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
 		db.Clock.Advance(time.Second)
-		update(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
+		updateCollection(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
 
 		names := map[uuid.UUID]string{a: "a", b: "b", small: "Ä", ba: "B", baa: "c"}
 		for name, c := range map[string]struct {
@@ -287,7 +287,7 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			facts[l] = ingest.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
 		}
 		storetest.Measure(t, db, db.Clock.Now(), facts)
-		storetest.Stop(t, o, storetest.Clip(t, 3))
+		storetest.StopVideos(t, o, storetest.Clip(t, 3))
 		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.Clip(t, i)).ID }
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
 		require.NoError(t, err)
@@ -322,7 +322,7 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 2, 3}, memberClips())
-		update(t, o, c.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
+		updateCollection(t, o, c.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
 		require.Equal(t, []int{0, 1, 2, 3}, memberClips())
 
 		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})

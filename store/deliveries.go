@@ -180,7 +180,7 @@ func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (W
 	}
 	events := map[int64]Event{}
 	for _, row := range rows {
-		if events[row.Position], err = row.event(); err != nil {
+		if events[row.Position], err = row.toEvent(); err != nil {
 			return w, org, nil, err
 		}
 	}
@@ -226,16 +226,16 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		if err := o.saveAttempts(tx, c.WebhookID, attempts); err != nil {
 			return err
 		}
-		reason := w.count(attempts)
+		reason := w.countAttempts(attempts)
 		if w.Enabled && reason != nil {
 			recorder, err := NewEventRecorder(tx, s.db.Now(), o.id)
 			if err != nil {
 				return err
 			}
-			if err := disable(tx, &w, *reason); err != nil {
+			if err := disableWebhook(tx, &w, *reason); err != nil {
 				return err
 			}
-			recorder.webhookDisabled(&w)
+			recorder.addWebhookDisabled(&w)
 			if err := recorder.Save(); err != nil {
 				return err
 			}
@@ -251,16 +251,16 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 	})
 }
 
-// webhookDisabled adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
-func (r *EventRecorder) webhookDisabled(w *Webhook) {
+// addWebhookDisabled adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
+func (r *EventRecorder) addWebhookDisabled(w *Webhook) {
 	others := slices.DeleteFunc(r.receivers[w.OrganisationID], func(to receiver) bool { return to.id == w.ID })
 	r.receivers[w.OrganisationID] = others
-	r.add(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
+	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// count updates w.Failures, w.FailingSince and w.LastSuccessAt with the results of attempts. It does not store w in the database. It
+// countAttempts updates w.Failures, w.FailingSince and w.LastSuccessAt with the results of attempts. It does not store w in the database. It
 // returns the reason if the webhook must be disabled, and nil otherwise.
-func (w *Webhook) count(attempts []Attempt) *DisabledReason {
+func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
 	for _, a := range attempts {
 		if a.Error == "" {

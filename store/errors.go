@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// These errors are returned by Store.Authenticate.
+// The errors of Store.Authenticate.
 var (
 	ErrTokenUnknown = errors.New("token unknown")
 	ErrTokenExpired = errors.New("token expired")

@@ -88,7 +88,7 @@ var eventColumns = []db.Column[Event]{
 	{Name: "created_at", Set: func(e *Event, row *db.Values, i int) { e.CreatedAt = row.Instant(i) }},
 	{Name: "data", Set: func(e *Event, row *db.Values, i int) {
 		if err := json.Unmarshal([]byte(row.String(i)), &e.Data); err != nil {
-			panic(err) // cannot happen: only EventRecorder writes the column
+			panic(err) // EventRecorder has encoded the JSON, so it is always valid
 		}
 	}},
 }

@@ -98,7 +98,7 @@ type Threshold struct {
 	Value  int64  `json:"value"`
 }
 
-// These are the numbers of a video that have thresholds, by their names in the JSON of a video.
+// The names of the numbers that have thresholds, as in the JSON of a video.
 const (
 	thresholdViews   = "latest_views"
 	thresholdOutlier = "outlier_multiplier"
@@ -198,61 +198,61 @@ func (r *EventRecorder) IsRecording(org uuid.UUID) bool {
 // IsRecordingAny returns true if events of any of the organisations are recorded.
 func (r *EventRecorder) IsRecordingAny() bool { return len(r.receivers) > 0 }
 
-// add adds an event if events of the organisation are recorded.
-func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
+// addEvent adds an event of the organisation. It does nothing if the events of the organisation are not recorded.
+func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) {
 	if r.IsRecording(org) {
 		r.pending = append(r.pending, pendingEvent{org: org, Event: Event{ID: db.NewID(), Type: kind, CreatedAt: r.at, Data: data}})
 	}
 }
 
-// VideoFetched adds the events that follow from a fetch of a video. The parameter before is the video before the fetch was written. If
+// AddVideoFetch adds the events that follow from a fetch of a video. The parameter before is the video before the fetch was written. If
 // rounded is true, the source has probably rounded the counts, so fewer views do not mean that views fell.
-func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
+func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.IsRecording(org) {
 		return
 	}
 	was, is := videoState(before), videoState(after)
 	if !is.Equal(was.Counts) {
-		r.add(org, EventVideoMetrics, EventData{Video: eventVideo(after, &was)})
+		r.addEvent(org, EventVideoMetrics, EventData{Video: eventVideo(after, &was)})
 		if was.Views != nil && is.Views != nil && *is.Views < *was.Views && !rounded {
-			r.add(org, EventVideoViewsFell, EventData{Video: eventVideo(after, &was)})
+			r.addEvent(org, EventVideoViewsFell, EventData{Video: eventVideo(after, &was)})
 		}
 	}
-	if was.Views != nil && is.Views != nil { // if the old views are unknown, so is the time at which the video reached a threshold
+	if was.Views != nil && is.Views != nil { // if the old views are unknown, it is also unknown when the video reached a threshold
 		for _, value := range viewThresholds {
 			if *was.Views < value && value <= *is.Views {
-				r.add(org, EventVideoMilestone, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdViews, value}})
+				r.addEvent(org, EventVideoMilestone, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdViews, value}})
 			}
 		}
 	}
 	if is.OutlierMultiplier != nil {
 		for _, value := range outlierThresholds {
 			if reached := float64(value); *is.OutlierMultiplier >= reached && (was.OutlierMultiplier == nil || *was.OutlierMultiplier < reached) {
-				r.add(org, EventVideoOutlier, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdOutlier, value}})
+				r.addEvent(org, EventVideoOutlier, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdOutlier, value}})
 			}
 		}
 	}
-	r.VideoStatus(before, after)
+	r.AddVideoStatus(before, after)
 }
 
-// VideoStatus adds an event if the fetch status of a video has changed. It adds no event for the first successful fetch of a video, which
+// AddVideoStatus adds an event if the fetch status of a video has changed. It adds no event for the first successful fetch of a video, which
 // changes the status from pending to ok.
-func (r *EventRecorder) VideoStatus(before, after *Video) {
+func (r *EventRecorder) AddVideoStatus(before, after *Video) {
 	if before.FetchStatus != after.FetchStatus && !isFirstStatus(before.FetchStatus, after.FetchStatus) {
 		was := videoState(before)
-		r.add(after.OrganisationID, EventVideoStatus, EventData{Video: eventVideo(after, &was)})
+		r.addEvent(after.OrganisationID, EventVideoStatus, EventData{Video: eventVideo(after, &was)})
 	}
 }
 
-// AccountFetched adds the events that follow from a fetch of an account. The parameter before is the account before the fetch was written.
-func (r *EventRecorder) AccountFetched(before, after *Account) {
+// AddAccountFetch adds the events that follow from a fetch of an account. The parameter before is the account before the fetch was written.
+func (r *EventRecorder) AddAccountFetch(before, after *Account) {
 	was := accountState(before)
 	if !equalCounts(was.Followers, after.LatestFollowersCount) || !equalCounts(was.Following, after.LatestFollowingCount) {
-		r.add(after.OrganisationID, EventAccountMetrics, EventData{Account: eventAccount(after, &was)})
+		r.addEvent(after.OrganisationID, EventAccountMetrics, EventData{Account: eventAccount(after, &was)})
 	}
 	if was.Status != after.FetchStatus && !isFirstStatus(was.Status, after.FetchStatus) {
-		r.add(after.OrganisationID, EventAccountStatus, EventData{Account: eventAccount(after, &was)})
+		r.addEvent(after.OrganisationID, EventAccountStatus, EventData{Account: eventAccount(after, &was)})
 	}
 }
 
@@ -261,16 +261,16 @@ func isFirstStatus(before, after FetchStatus) bool {
 	return before == queue.FetchPending && after == queue.FetchOK
 }
 
-// videosRemoved adds an event for each of the given videos, which says that tracking of the video has ended.
-func (r *EventRecorder) videosRemoved(videos []Video) {
+// addStoppedVideos adds an event for each of the given videos, which says that tracking of the video has ended.
+func (r *EventRecorder) addStoppedVideos(videos []Video) {
 	for i := range videos {
-		r.add(videos[i].OrganisationID, EventVideoRemoved, EventData{Video: eventVideo(&videos[i], nil)})
+		r.addEvent(videos[i].OrganisationID, EventVideoRemoved, EventData{Video: eventVideo(&videos[i], nil)})
 	}
 }
 
-// VideoDiscovered adds an event about a video that was found in the list of an account's videos.
-func (r *EventRecorder) VideoDiscovered(a *Account, v *Video) {
-	r.add(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
+// AddDiscoveredVideo adds an event about a video that was found in the list of an account's videos.
+func (r *EventRecorder) AddDiscoveredVideo(a *Account, v *Video) {
+	r.addEvent(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
 }
 
 // equalCounts returns true if both counts are unknown or have the same value.
@@ -283,7 +283,7 @@ func (r *EventRecorder) Save() error {
 	if len(r.pending) == 0 {
 		return nil
 	}
-	if err := r.skipAnnounced(); err != nil {
+	if err := r.skipAnnouncedThresholds(); err != nil {
 		return err
 	}
 	if len(r.pending) == 0 {
@@ -292,12 +292,12 @@ func (r *EventRecorder) Save() error {
 	if err := r.setPositions(); err != nil {
 		return err
 	}
-	return r.insert()
+	return r.insertEvents()
 }
 
-// skipAnnounced removes an event about a threshold if an earlier event was about the same threshold of the same video. A count can fall
+// skipAnnouncedThresholds removes an event about a threshold if an earlier event was about the same threshold of the same video. A count can fall
 // below a threshold and reach it again.
-func (r *EventRecorder) skipAnnounced() error {
+func (r *EventRecorder) skipAnnouncedThresholds() error {
 	type announced struct {
 		OrganisationID, VideoID uuid.UUID
 		Member                  string
@@ -330,9 +330,9 @@ func (r *EventRecorder) skipAnnounced() error {
 	return nil
 }
 
-// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in
-// microseconds, or a higher number if that is needed to follow the previous event. So no position is used twice if the database goes back to
-// an earlier state, and a reader whose cursor is from the lost time misses no later event. The row of the organisation in event_feeds stays
+// setPositions gives each event the next position in the event feed of its organisation. The position of the last event is the present time in
+// microseconds, or a higher number if the present time is too low for this number of new events. So no position is used twice, even if the database
+// is restored from a backup: a reader that has read events after the backup misses no later event. The row of the organisation in event_feeds stays
 // locked until the commit, so the events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
@@ -377,13 +377,13 @@ type eventRow struct {
 
 func (eventRow) TableName() string { return "events" }
 
-func (r eventRow) event() (Event, error) {
+func (r eventRow) toEvent() (Event, error) {
 	e := Event{Position: r.Position, ID: r.ID, Type: r.Type, CreatedAt: r.CreatedAt}
 	return e, json.Unmarshal([]byte(r.Data), &e.Data)
 }
 
-// insert inserts the events and their deliveries. It also sets the due time of the webhooks, so that the deliveries are sent.
-func (r *EventRecorder) insert() error {
+// insertEvents inserts the events and their deliveries. It also sets the due time of the webhooks, so that the deliveries are sent.
+func (r *EventRecorder) insertEvents() error {
 	events := make([]eventRow, len(r.pending))
 	var deliveries []Delivery
 	due := map[db.RowKey]bool{}

@@ -24,8 +24,8 @@ func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) [
 	return list.Rows
 }
 
-// typesOf returns the type of each event.
-func typesOf(events []store.Event) []store.EventType {
+// eventTypesOf returns the type of each event.
+func eventTypesOf(events []store.Event) []store.EventType {
 	types := make([]store.EventType, len(events))
 	for i, e := range events {
 		types[i] = e.Type
@@ -122,7 +122,7 @@ func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
 		storetest.Track(t, other, clip)
 		openFeed(t, reader)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
-		require.Equal(t, []store.EventType{store.EventVideoMetrics}, typesOf(eventsAfter(t, reader, nil, 10)))
+		require.Equal(t, []store.EventType{store.EventVideoMetrics}, eventTypesOf(eventsAfter(t, reader, nil, 10)))
 		require.Empty(t, eventsAfter(t, other, nil, 10))
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM events"))
 
@@ -146,7 +146,7 @@ func TestEvents_announceEachThresholdOnce(t *testing.T) {
 				facts[clips[i]] = ingest.VideoFacts{Views: &n, Username: new("someone")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), facts)
-			return slices.DeleteFunc(typesOf(eventsAfter(t, o, nil, 1000)[before:]), func(kind store.EventType) bool { return kind == store.EventVideoMetrics })
+			return slices.DeleteFunc(eventTypesOf(eventsAfter(t, o, nil, 1000)[before:]), func(kind store.EventType) bool { return kind == store.EventVideoMetrics })
 		}
 		require.Empty(t, measure(5_000_000, 5_000_000, 5_000_000), "the time at which a video reached its first count is unknown")
 		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(4_000_000))
@@ -170,9 +170,9 @@ func TestEvents_areLostIfTheirChangeIsRolledBack(t *testing.T) {
 		_, err := o.StopVideos(t.Context(), []store.VideoRef{{Link: clip}, {Link: storetest.Clip(t, 2)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
-		storetest.Stop(t, o, clip)
+		storetest.StopVideos(t, o, clip)
 		events := eventsAfter(t, o, nil, 10)
-		require.Equal(t, []store.EventType{store.EventVideoRemoved}, typesOf(events))
+		require.Equal(t, []store.EventType{store.EventVideoRemoved}, eventTypesOf(events))
 		require.True(t, events[0].Data.Video.Removed)
 	})
 }
@@ -186,7 +186,7 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 		clip := storetest.Clip(t, 1)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: clip.ID, Link: clip.Canonical}}})
 		events := eventsAfter(t, o, nil, 10)
-		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, typesOf(events))
+		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, eventTypesOf(events))
 		require.Equal(t, clip.Canonical, events[0].Data.Video.Link)
 		require.Nil(t, events[0].Data.Video.Views)
 		require.Nil(t, events[1].Data.Account.Previous.Followers)
@@ -251,7 +251,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 		require.NoError(t, fetch())
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
 		require.NoError(t, err)
-		require.Equal(t, []store.EventType{store.EventVideoMetrics, store.EventVideoRemoved}, typesOf(eventsAfter(t, o, nil, 10)))
+		require.Equal(t, []store.EventType{store.EventVideoMetrics, store.EventVideoRemoved}, eventTypesOf(eventsAfter(t, o, nil, 10)))
 		require.Equal(t, []int64{2}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM webhook_deliveries"))
 	})
 }

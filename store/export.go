@@ -50,7 +50,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 		}
 		for n, v := range found {
 			if of, ok := points[v.ID]; ok {
-				out[n].Points = q.filled(of)
+				out[n].Points = q.pointsInRange(of)
 			}
 		}
 	}
@@ -60,9 +60,9 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	return out, nil
 }
 
-// filled returns the points of the days q.From to q.To, the oldest first. It includes interpolated points only if q.Interpolated is true.
-func (q ExportQuery) filled(stored []Point) []Point {
-	points := fill(Counts{}, stored, q.From, q.To)
+// pointsInRange returns the points of the days q.From to q.To, the oldest first. It includes interpolated points only if q.Interpolated is true.
+func (q ExportQuery) pointsInRange(stored []Point) []Point {
+	points := fillGaps(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)
 	if q.Interpolated {
 		return points

@@ -30,10 +30,10 @@ func (s *FetchState) asOf(now db.Instant) {
 	}
 }
 
-// Change applies the change c, which is the result of a fetch. The parameter fetchedAt is when the source was asked, and nextAt is when the
+// ApplyChange applies the change c, which is the result of a fetch. The parameter fetchedAt is when the source was asked, and nextAt is when the
 // next fetch is due. The parameter hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a
 // later attempt was already applied.
-func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
+func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
 	}
@@ -58,14 +58,15 @@ func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nex
 	}
 }
 
-// WithStarted adds values to the parameter columns: the state of a video or account whose tracking begins and that is not in the queue yet.
-func WithStarted(columns map[string]any) map[string]any {
+// AddStartedState adds the state of a video or account whose tracking begins, and which is not in the queue yet, to the map columns. The map has
+// the new values of a row.
+func AddStartedState(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns
 }
 
-// withStopped adds values to the parameter columns: the state of a video or account whose tracking was stopped.
-func withStopped(columns map[string]any) map[string]any {
+// addStoppedState adds the state of a video or account whose tracking was stopped to the map columns, which has the new values of a row.
+func addStoppedState(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
 	return columns
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// deliverChange claims the due TikTok videos and stores an outcome without numbers for each. It returns the number of outcomes.
-func deliverChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
+// storeFetchChange claims the due TikTok videos and stores an outcome without numbers for each. It returns the number of outcomes.
+func storeFetchChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
 	t.Helper()
 	db.Clock.Advance(time.Second)
 	stored := 0
@@ -88,7 +88,7 @@ func TestFetchState_showsOnlyAttemptsSinceTheOrganisationTracksTheVideo(t *testi
 		before, err := first.Version(t.Context())
 		require.NoError(t, err)
 		failing := queue.FetchChange{Status: queue.FetchFailing, Reason: "The last 2 attempts failed", Attempted: true}
-		require.Equal(t, 1, deliverChange(t, db, failing, time.Minute))
+		require.Equal(t, 1, storeFetchChange(t, db, failing, time.Minute))
 		after, err := first.Version(t.Context())
 		require.NoError(t, err)
 		require.Greater(t, after.Version, before.Version)
@@ -106,11 +106,11 @@ func TestFetchState_showsOnlyAttemptsSinceTheOrganisationTracksTheVideo(t *testi
 
 		// An answer that is written late does not replace the state of a newer attempt.
 		state := store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: new(store.Instant(20))}
-		state.Change(failing, true, 10, 30)
+		state.ApplyChange(failing, true, 10, 30)
 		require.Equal(t, queue.FetchOK, state.FetchStatus)
-		state.Change(queue.FetchChange{Status: queue.FetchDelayed, Reason: "paused"}, true, 20, 30)
+		state.ApplyChange(queue.FetchChange{Status: queue.FetchDelayed, Reason: "paused"}, true, 20, 30)
 		require.Equal(t, queue.FetchDelayed, state.FetchStatus)
-		state.Change(queue.FetchChange{Attempted: true, Reason: "The last attempt failed"}, true, 30, 40)
+		state.ApplyChange(queue.FetchChange{Attempted: true, Reason: "The last attempt failed"}, true, 30, 40)
 		require.Equal(t, store.FetchState{FetchStatus: queue.FetchOK, FetchReason: "The last attempt failed", LastAttemptAt: new(store.Instant(30)),
 			NextFetchAt: new(store.Instant(40))}, state)
 	})

@@ -29,7 +29,7 @@ func eachHashtag(caption string, f func(tag string)) {
 		if caption, found = afterHash(caption, wide); !found {
 			return
 		}
-		end := tagEnd(caption)
+		end := tagLength(caption)
 		if n := utf8.RuneCountInString(caption[:end]); n > 0 && n <= maxTagLength {
 			f(FoldTag(caption[:end]))
 		}
@@ -37,8 +37,8 @@ func eachHashtag(caption string, f func(tag string)) {
 	}
 }
 
-// tagEnd returns the number of bytes at the beginning of s that can be part of a hashtag.
-func tagEnd(s string) int {
+// tagLength returns the number of bytes at the beginning of s that can be part of a hashtag.
+func tagLength(s string) int {
 	for i, r := range s {
 		if r < utf8.RuneSelf {
 			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r == '_' {

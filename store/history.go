@@ -13,7 +13,7 @@ import (
 // Quality says how the counts of a point were determined.
 type Quality string
 
-// A point has one of these qualities.
+// The qualities of points.
 const (
 	QualityMeasured     Quality = "measured"     // the source reported the counts
 	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one count is lower than its last known value
@@ -41,8 +41,7 @@ func StoredSource(source string, rounded bool) string {
 	return source
 }
 
-// cutRoundedMark removes the mark with which the name of a source is stored if the source gave rounded counts. The result rounded is true
-// if the name had this mark.
+// cutRoundedMark removes roundedMark from the end of the source. The result rounded is true if the source had this mark.
 func (p *Provenance) cutRoundedMark() (rounded bool) {
 	if p.Source == nil {
 		return false
@@ -72,7 +71,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 			return nil, err
 		}
 	}
-	points, err := o.points(ctx, video, from, to)
+	points, err := o.pointsAround(ctx, video, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -80,20 +79,20 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 		_, err := o.videoID(ctx, ref)
 		return []Point{}, err
 	}
-	known, err := o.knownBefore(ctx, video, points, from, to)
+	known, err := o.lastKnownCounts(ctx, video, points, from, to)
 	if err != nil {
 		return nil, err
 	}
-	return fill(known, points, from, to), nil
+	return fillGaps(known, points, from, to), nil
 }
 
 // usualGap is how many days before and after a requested range are read first to find the nearest points outside of the range. Consecutive
 // points of a tracked video are further apart only if a source was unavailable, which is rare.
 const usualGap = 7
 
-// points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
-// point after to. It may return more points outside of the range.
-func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
+// pointsAround returns the stored points of the days from..to, the oldest first. It also returns the nearest point before the first day and the
+// nearest point after the last day. It may return more points before and after these days.
+func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
 		return nil, err
@@ -120,9 +119,9 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns, for each count, the last known value that was not rounded and is older than all of the points. A later count that is
-// lower than this value has the quality "corrected". So the quality of a point does not depend on the requested range.
-func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
+// lastKnownCounts returns the last known value of each count before the first of the points. It ignores rounded values. A later count that is lower
+// than this value has the quality "corrected". So the quality of a point does not depend on the requested range.
+func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
 	for _, p := range points {
@@ -186,11 +185,11 @@ func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UU
 	return points, err
 }
 
-// fill returns the stored and interpolated points of the days from..to, the newest first. The parameter stored must be ordered by day, the
-// oldest first. The parameter known has the counts that were known before the first stored point. fill sets the quality of each stored
-// point. The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known
-// value that was not rounded. In all other cases it is "measured".
-func fill(known Counts, stored []Point, from, to db.Date) []Point {
+// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The parameter stored must be ordered by day, the
+// oldest first. The parameter known has the counts that were known before the first stored point. fillGaps sets the quality of each stored point.
+// The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value that was
+// not rounded. In all other cases it is "measured".
+func fillGaps(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		if p.cutRoundedMark() {
@@ -213,22 +212,22 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 			i.out = append(i.out, stored[n])
 		}
 		if n > 0 {
-			i.between(&stored[n-1], &stored[n], from, to)
+			i.appendBetween(&stored[n-1], &stored[n], from, to)
 		}
 	}
 	return i.out
 }
 
-// interpolation appends interpolated points to the slice out. Both slices are allocated with space for all points, because one allocation
-// for each count would take longer than computing the counts.
+// interpolation appends interpolated points to its slice out. Memory for the two slices is allocated once and has space for all points. One
+// allocation for each count would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
 	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
-// between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds
+// appendBetween appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds
 // down, so that interpolated values of a rising count never fall and never exceed the count of b.
-func (i *interpolation) between(a, b *Point, from, to db.Date) {
+func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {
 		i.out = append(i.out, Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}})

@@ -70,7 +70,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 			for _, r := range ranges {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, r[0], r[1])
 				require.NoError(rt, err)
-				require.Equal(rt, s.Read(r[0], r[1]), got, "%s to %s", r[0], r[1])
+				require.Equal(rt, s.ExpectedHistory(r[0], r[1]), got, "%s to %s", r[0], r[1])
 			}
 		})
 	})
@@ -124,7 +124,7 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
 				require.NoError(t, err)
 				require.Equal(t, store.QualityCorrected, got[0].Quality, "case %d, range begins %d days ago", n, days)
-				require.NotContains(t, qualities(got[1:]), store.QualityCorrected, "case %d", n)
+				require.NotContains(t, qualitiesOf(got[1:]), store.QualityCorrected, "case %d", n)
 			}
 			exported, err := o.Export(t.Context(), store.ExportQuery{From: today, To: today, Limit: 10})
 			require.NoError(t, err)
@@ -133,8 +133,8 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 	})
 }
 
-// qualities returns the quality of each point.
-func qualities(points []store.Point) []store.Quality {
+// qualitiesOf returns the quality of each point.
+func qualitiesOf(points []store.Point) []store.Quality {
 	var out []store.Quality
 	for _, p := range points {
 		out = append(out, p.Quality)

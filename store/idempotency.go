@@ -30,7 +30,7 @@ const (
 // IdempotencyState says how a request with an idempotency key must be handled.
 type IdempotencyState int
 
-// BeginKey returns one of these states.
+// The states that BeginKey returns.
 const (
 	// KeyFresh: no other request has used the key, or the earlier request with the key was abandoned without an answer. The caller executes
 	// the request, and then calls FinishKey or ReleaseKey.
@@ -59,7 +59,7 @@ type IdempotencyKey struct {
 	// So the repeated request finds the object that the first request created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RoomIn is the time until enough old keys have expired to store a new key. It is set only if State is KeyStoreFull.
+	// RoomIn is how long the caller must wait until enough old keys have expired to store a new key. It is set only if State is KeyStoreFull.
 	RoomIn time.Duration
 }
 
@@ -148,7 +148,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		}
 		if !reserved {
 			out = IdempotencyKey{State: KeyStoreFull}
-			out.RoomIn, err = keyRoomIn(tx, o.id, fresh.Bytes, now)
+			out.RoomIn, err = timeUntilKeyFits(tx, o.id, fresh.Bytes, now)
 			return err
 		}
 		inserted := tx.Clauses(db.DoNothing("organisation_id", "operation", "key")).Create(&fresh)
@@ -262,12 +262,12 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// roomLookahead is how many of the oldest keys keyRoomIn reads to find out when enough keys will have expired.
+// roomLookahead is how many of the oldest keys timeUntilKeyFits reads to find out when enough keys will have expired.
 const roomLookahead = 1000
 
-// keyRoomIn returns how long a caller must wait until the store has space for a key of n bytes. Then enough of the organisation's oldest
-// keys have expired. It returns at least one second.
-func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
+// timeUntilKeyFits returns how long a caller must wait until enough of the organisation's oldest keys have expired to store a key of n bytes. It
+// returns at least one second.
+func timeUntilKeyFits(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {
 		return 0, err

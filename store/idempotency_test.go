@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// begin calls BeginKey and fails the test if BeginKey returns an error.
-func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
+// beginKey calls BeginKey and fails the test if BeginKey returns an error.
+func beginKey(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
 	t.Helper()
 	k, err := o.BeginKey(t.Context(), operation, key, []byte(fingerprint))
 	require.NoError(t, err)
@@ -26,25 +26,25 @@ func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := begin(t, o, "TrackVideo", "k", "body")
+		first := beginKey(t, o, "TrackVideo", "k", "body")
 		require.Equal(t, store.KeyFresh, first.State)
-		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID}, begin(t, o, "TrackVideo", "k", "body"))
-		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
+		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID}, beginKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer is not released")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, begin(t, o, "TrackVideo", "k", "body"))
-		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
+		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, beginKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 
-		for name, other := range map[string]store.IdempotencyKey{"operation": begin(t, o, "StopVideo", "k", "x"), "key": begin(t, o, "TrackVideo", "l", "x"),
-			"organisation": begin(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
+		for name, other := range map[string]store.IdempotencyKey{"operation": beginKey(t, o, "StopVideo", "k", "x"), "key": beginKey(t, o, "TrackVideo", "l", "x"),
+			"organisation": beginKey(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
 			require.Equal(t, store.KeyFresh, other.State, "a different %s is a different key", name)
 		}
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, store.KeyDone, begin(t, o, "TrackVideo", "k", "body").State)
+		require.Equal(t, store.KeyDone, beginKey(t, o, "TrackVideo", "k", "body").State)
 		db.Clock.Advance(time.Microsecond)
-		again := begin(t, o, "TrackVideo", "k", "other")
+		again := beginKey(t, o, "TrackVideo", "k", "other")
 		require.Equal(t, store.KeyFresh, again.State, "a key expires after a day")
 		require.NotEqual(t, first.EffectID, again.EffectID)
 	})
@@ -54,18 +54,18 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := begin(t, o, "TrackVideo", "k", "body")
+		first := beginKey(t, o, "TrackVideo", "k", "body")
 		db.Clock.Advance(time.Minute - time.Microsecond)
-		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "k", "body").State)
+		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "k", "body").State)
 		db.Clock.Advance(time.Microsecond)
-		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
-		second := begin(t, o, "TrackVideo", "k", "body")
+		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
+		second := beginKey(t, o, "TrackVideo", "k", "body")
 		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request has the same effect id")
-		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "k", "body").State)
+		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "k", "body").State)
 
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State, "the effect of the first request is unknown, so another request cannot use the key")
-		require.Equal(t, second, begin(t, o, "TrackVideo", "k", "body"), "the same request can continue at once")
+		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State, "the effect of the first request is unknown, so another request cannot use the key")
+		require.Equal(t, second, beginKey(t, o, "TrackVideo", "k", "body"), "the same request can continue at once")
 	})
 }
 
@@ -96,9 +96,9 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// nearlyFull records that the organisation's keys already take almost IdempotencyLimit bytes. The parameter left is the number of bytes
-// that are still free.
-func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
+// fillKeyStorage stores that the keys of the organisation take so many bytes that only the number of bytes in the parameter left is free below
+// IdempotencyLimit.
+func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
 }
@@ -108,7 +108,7 @@ func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	const left = 8 << 20
 	o := storetest.NewOrg(t, db)
-	nearlyFull(t, db, o, left)
+	fillKeyStorage(t, db, o, left)
 	size := func() int64 {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
 	}
@@ -118,7 +118,7 @@ func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
 			key := fmt.Sprint(db.Clock.Now().Day(), "-", n)
-			if begin(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
+			if beginKey(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
 				kept++
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideos", key, store.KeptAnswer{Status: 422, Body: body}))
 			}
@@ -137,20 +137,20 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		nearlyFull(t, db, o, 1000)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "a", "f").State)
+		fillKeyStorage(t, db, o, 1000)
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "a", "f").State)
 		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well uses few bytes")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well uses few bytes")
 
-		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, begin(t, o, "TrackVideo", "c", "f"))
-		require.Equal(t, answer, begin(t, o, "TrackVideo", "a", "f").Answer, "stored answers are still returned")
-		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "b", "f").State)
-		require.Equal(t, store.KeyFresh, begin(t, other, "TrackVideo", "c", "f").State, "another organisation has its own limit")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, beginKey(t, o, "TrackVideo", "c", "f"))
+		require.Equal(t, answer, beginKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers are still returned")
+		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "b", "f").State)
+		require.Equal(t, store.KeyFresh, beginKey(t, other, "TrackVideo", "c", "f").State, "another organisation has its own limit")
 
 		db.Clock.Advance(23*time.Hour + time.Microsecond)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "c", "f").State, "the first key has expired")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "c", "f").State, "the first key has expired")
 	})
 }
 
@@ -160,7 +160,7 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		for n := range 250 {
 			key := fmt.Sprint("k", n)
-			require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", key, "f").State)
+			require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", key, "f").State)
 			if n%3 > 0 {
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 200, Body: []byte(key)}))
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 500, Body: []byte("a second answer")}))
@@ -174,9 +174,9 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		}
 		requireSum(250)
 		db.Clock.Advance(24*time.Hour - 30*time.Second)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "new", "f").State)
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "new", "f").State)
 		requireSum(151)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "the key has expired, but is not deleted yet")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "k150", "f").State, "the key has expired, but is not deleted yet")
 		requireSum(101 - 49)
 		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)

@@ -38,7 +38,7 @@ type cachedLabels struct {
 func newLabelCache(orgs int) (*labelCache, error) {
 	c := &labelCache{}
 	var err error
-	c.byOrg, err = simplelru.NewLRU(orgs, func(_ uuid.UUID, dropped cachedLabels) { c.entries -= dropped.labels.entries() })
+	c.byOrg, err = simplelru.NewLRU(orgs, func(_ uuid.UUID, dropped cachedLabels) { c.entries -= dropped.labels.countEntries() })
 	return c, err
 }
 
@@ -53,7 +53,7 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	case ok && known.version == version:
 		return known.labels, known.labels == nil && !known.tooMany
 	case !ok || known.version < version: // a slow request can ask for a version that is older than the version in the cache
-		c.add(org, cachedLabels{version: version})
+		c.replaceLabels(org, cachedLabels{version: version})
 	}
 	return nil, false
 }
@@ -74,21 +74,21 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(org, cachedLabels{version: version, labels: l, tooMany: l == nil})
+	c.replaceLabels(org, cachedLabels{version: version, labels: l, tooMany: l == nil})
 	for c.entries > maxCachedEntries {
 		c.byOrg.RemoveOldest()
 	}
 }
 
-// add replaces the labels of an organisation. c.mu must be locked.
-func (c *labelCache) add(org uuid.UUID, l cachedLabels) {
+// replaceLabels replaces the labels of an organisation. c.mu must be locked.
+func (c *labelCache) replaceLabels(org uuid.UUID, l cachedLabels) {
 	c.byOrg.Remove(org)
-	c.entries += l.labels.entries()
+	c.entries += l.labels.countEntries()
 	c.byOrg.Add(org, l)
 }
 
-// entries returns the number of members and collections of l, which can be nil.
-func (l *labels) entries() int {
+// countEntries returns the number of members and collections of l, which can be nil.
+func (l *labels) countEntries() int {
 	if l == nil {
 		return 0
 	}

@@ -39,7 +39,7 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
  latest_shares = CASE WHEN {n} % 3 > 0 THEN {n} % 300 END, latest_engagement = CASE WHEN {n} % 3 > 0 THEN {n} % 200 END, views_gained_7d = CASE WHEN {n} % 3 > 0 THEN {n} % 20 - 10 END,
  uploaded_at = CASE {n} % 3 WHEN 1 THEN {day}'2026-01-01' WHEN 2 THEN {day}'2026-01-02' END`))
 		db.Exec(t, "ANALYZE")
-		for order := range bothDirections(store.VideoOrders) {
+		for order := range ordersInBothDirections(store.VideoOrders) {
 			window := store.Window{Limit: 900}
 			for page := range 4 { // the third page begins near the first video whose value in the column is null
 				db.Guard.Statements()
@@ -52,8 +52,8 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
 	})
 }
 
-// bothDirections yields two orders for each of the columns: the descending order and the ascending order.
-func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
+// ordersInBothDirections yields two orders for each of the columns: the descending order and the ascending order.
+func ordersInBothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	return func(yield func(store.Order) bool) {
 		for _, column := range slices.Sorted(maps.Keys(columns)) {
 			if !yield(store.Order{Column: column, Descending: true}) || !yield(store.Order{Column: column}) {
@@ -69,7 +69,7 @@ func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ..
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
 		if strings.Contains(statement, "ORDER BY "+table+".") {
-			p := plan(t, db, statement)
+			p := queryPlan(t, db, statement)
 			require.NotRegexp(t, `(?i)\bsort\b|TEMP B-TREE|Seq Scan on `+table+`|SCAN `+table, p, "%s: %s", fmt.Sprintf(format, args...), statement)
 			plans = append(plans, p)
 		}
@@ -109,7 +109,7 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 				o := storetest.NewOrg(t, db)
 				storetest.Track(t, o, storetest.ClipsFrom(t, 0, 50)...)
 				db.Exec(t, "ANALYZE")
-				for order := range bothDirections(store.VideoOrders) {
+				for order := range ordersInBothDirections(store.VideoOrders) {
 					db.Guard.Statements()
 					query := filter.query
 					query.Order, query.Window, query.WithoutTotal = order, store.Window{Limit: 10}, true
@@ -171,7 +171,7 @@ func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 			"with a status":    {Status: new(queue.FetchOK)},
 			"that are stopped": {Status: new(queue.FetchStopped)},
 		} {
-			for order := range bothDirections(store.AccountOrders) {
+			for order := range ordersInBothDirections(store.AccountOrders) {
 				query.Order, query.Window = order, store.Window{Limit: 100}
 				for page := range 2 {
 					db.Guard.Statements()
@@ -197,7 +197,7 @@ func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 		parent := storetest.Collection(t, o, "Parent", nil).ID
 		insertMany(t, db, o, "collections", "name, access, created_by, created_at, updated_at", "'Launch ' || {n} % 4000, 'private', '"+store.NewID().String()+"', {n} % 3000, {n} % 2000")
 		for name, query := range map[string]store.CollectionQuery{"all": {}, "roots": {Roots: true}, "children": {ParentID: &parent}, "descendants": {ParentID: &parent, Subtree: true}} {
-			for order := range bothDirections(store.CollectionOrders) {
+			for order := range ordersInBothDirections(store.CollectionOrders) {
 				query.Order, query.Window = order, store.Window{Limit: 100}
 				for page := range 2 {
 					db.Guard.Statements()
@@ -217,9 +217,9 @@ func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// plan returns the engine's query plan of a statement, for parameters with unknown values. It changes settings of PostgreSQL so that a plan
+// queryPlan returns the engine's query plan of a statement, for parameters with unknown values. It changes settings of PostgreSQL so that a plan
 // contains a sort only if no index has the order.
-func plan(t *testing.T, db *storetest.DB, statement string) string {
+func queryPlan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())
 	require.NoError(t, err)

@@ -94,18 +94,18 @@ type Statistics struct {
 
 // VideoStatistics counts the organisation's tracked and stopped videos.
 func (o *Org) VideoStatistics(ctx context.Context) (Statistics, error) {
-	return o.statistics(ctx, "videos", "NOT removed")
+	return o.countByPlatform(ctx, "videos", "NOT removed")
 }
 
 // AccountStatistics counts the organisation's tracked and stopped accounts. It does not count accounts that exist only because videos are
 // linked to them.
 func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
-	return o.statistics(ctx, "accounts", "tracked")
+	return o.countByPlatform(ctx, "accounts", "tracked")
 }
 
-// statistics counts the tracked and stopped rows of table by platform. The parameter tracked is a SQL condition that is true for tracked
+// countByPlatform counts the tracked and stopped rows of table by platform. The parameter tracked is a SQL condition that is true for tracked
 // rows.
-func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
+func (o *Org) countByPlatform(ctx context.Context, table, tracked string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[FetchStatus]int64{}}
 	var rows []struct {
 		Platform link.Platform

@@ -36,7 +36,7 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // midnight is stored after midnight. The current totals can then include fetches of the later day, and must not be written to the row of
 // the earlier day.
 func OrganisationDayWrites(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
-	return db.Orgs(db.Distinct(orgs)).Writes(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
+	return db.Orgs(db.Distinct(orgs)).ExecWrites(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}

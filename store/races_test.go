@@ -24,11 +24,11 @@ func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *t
 		// The concurrent transaction begins after Track has looked up the video and not found it.
 		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) {
 			storetest.Track(t, s.Org(o.ID()), l)
-			storetest.Stop(t, s.Org(o.ID()), l)
+			storetest.StopVideos(t, s.Org(o.ID()), l)
 		})
 		storetest.Track(t, o, l)
 		finish()
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -40,7 +40,7 @@ func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testin
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Enqueue is 0, so the video is saved as pending
 		require.NoError(t, err)
 		finish()
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -59,7 +59,7 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		finish()
 		require.False(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Pending)
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -90,7 +90,7 @@ func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
-		db.Guard.Before("fetch_targets", func() { // this function runs after the second Track has read the clock
+		db.Guard.BeforeStatement("fetch_targets", func() { // this function runs after the second Track has read the clock
 			if !db.SharedByProcesses() {
 				return
 			}
@@ -112,7 +112,7 @@ func TestClaim_keepsATargetThatConcurrentlyGetsASubscription(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"))
 		finish()
@@ -131,10 +131,10 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 		db.Clock.Advance(queue.RefreshPause)
 
 		// The tracking is stopped after the refresh has read that the video is tracked, and before the refresh locks a row.
-		db.Guard.Before("organisations", func() { storetest.Stop(t, o, l) })
+		db.Guard.BeforeStatement("organisations", func() { storetest.StopVideos(t, o, l) })
 		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.ErrorIs(t, err, store.ErrNotFound)
-		db.Guard.Before("organisations", func() {
+		db.Guard.BeforeStatement("organisations", func() {
 			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
 			require.NoError(t, err)
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// replicated is a store with a replica for reads, in the database "replicated".
-type replicated struct {
+// replicatedStore is a store with a replica for reads, in the database "replicated".
+type replicatedStore struct {
 	*storetest.DB
 	reader *store.Store // the store that reads from the replica
 	log    *lockedBuffer
@@ -45,16 +45,16 @@ func (b *lockedBuffer) String() string {
 }
 
 // newReplicated returns a new database on the server primary, and a store that reads from the replica.
-func newReplicated(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicated {
+func newReplicated(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicatedStore {
 	t.Helper()
-	r := &replicated{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
+	r := &replicatedStore{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
 	replica.Await(t)
-	r.reader = r.open(t, replica.Database("replicated"))
+	r.reader = r.openStore(t, replica.Database("replicated"))
 	return r
 }
 
-// open returns a store that reads from the replica with the given URL.
-func (r *replicated) open(t *testing.T, readURL string) *store.Store {
+// openStore returns a store that reads from the replica with the given URL.
+func (r *replicatedStore) openStore(t *testing.T, readURL string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: r.URL, ReadURL: readURL, Now: r.Clock.Now, Inspect: r.Guard.Inspect, Logger: slog.New(slog.NewTextHandler(r.log, nil))})
 	require.NoError(t, err)
@@ -62,8 +62,8 @@ func (r *replicated) open(t *testing.T, readURL string) *store.Store {
 	return s
 }
 
-// titles returns the titles of the organisation's videos as the store s reads them, from the replica if that is possible.
-func titles(t *testing.T, s *store.Store, o *store.Org) []string {
+// videoTitles returns the titles of the organisation's videos as the store s reads them, from the replica if that is possible.
+func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 	t.Helper()
 	list, err := store.FromReplica(t.Context(), s.Org(o.ID()), func(o *store.Org) (store.VideoPage, error) {
 		return o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
@@ -78,7 +78,7 @@ func titles(t *testing.T, s *store.Store, o *store.Org) []string {
 
 // requireSameHistories requires that the store that reads from the replica returns the same histories as the store that reads from the
 // primary.
-func requireSameHistories(t *testing.T, r *replicated, o *store.Org) {
+func requireSameHistories(t *testing.T, r *replicatedStore, o *store.Org) {
 	t.Helper()
 	page, err := o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
 	require.NoError(t, err)
@@ -98,8 +98,8 @@ func requireSameHistories(t *testing.T, r *replicated, o *store.Org) {
 	require.Equal(t, want, got)
 }
 
-// reads returns how many reads the replica has answered, and how many it could not answer, since the last call.
-func reads(t *testing.T, s *store.Store, before *store.ReplicaState) (replica, primary int64) {
+// countReads returns how many reads the replica has answered, and how many it could not answer, since the last call.
+func countReads(t *testing.T, s *store.Store, before *store.ReplicaState) (replica, primary int64) {
 	t.Helper()
 	now, ok := s.Replica(t.Context())
 	require.True(t, ok)
@@ -123,8 +123,8 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	replica.Await(t)
 	var state store.ReplicaState
 
-	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
-	onReplica, onPrimary := reads(t, r.reader, &state)
+	require.Equal(t, []string{"first"}, videoTitles(t, r.reader, o))
+	onReplica, onPrimary := countReads(t, r.reader, &state)
 	require.Positive(t, onReplica)
 	require.Zero(t, onPrimary)
 	require.True(t, state.Up)
@@ -133,40 +133,40 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	// While the replica lags, it answers an organisation only if it has the organisation's last change. Otherwise the primary answers.
 	replica.Pause(t)
 	storetest.Track(t, other, storetest.Clip(t, 3))
-	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
-	onReplica, onPrimary = reads(t, r.reader, &state)
+	require.Equal(t, []string{"first"}, videoTitles(t, r.reader, o))
+	onReplica, onPrimary = countReads(t, r.reader, &state)
 	require.Positive(t, onReplica, "the replica answers although it lacks a change of another organisation")
 	require.Zero(t, onPrimary)
 	require.Positive(t, state.Lag)
 	title("second")
-	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
-	require.Len(t, titles(t, r.reader, other), 2)
-	onReplica, onPrimary = reads(t, r.reader, &state)
+	require.Equal(t, []string{"second"}, videoTitles(t, r.reader, o))
+	require.Len(t, videoTitles(t, r.reader, other), 2)
+	onReplica, onPrimary = countReads(t, r.reader, &state)
 	require.Zero(t, onReplica)
 	require.Equal(t, int64(2), onPrimary)
 	requireSameHistories(t, r, o)
-	_, _ = reads(t, r.reader, &state)
+	_, _ = countReads(t, r.reader, &state)
 
 	replica.Resume(t)
 	replica.Await(t)
-	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
-	require.Len(t, titles(t, r.reader, other), 2)
+	require.Equal(t, []string{"second"}, videoTitles(t, r.reader, o))
+	require.Len(t, videoTitles(t, r.reader, other), 2)
 	requireSameHistories(t, r, o)
-	onReplica, onPrimary = reads(t, r.reader, &state)
+	onReplica, onPrimary = countReads(t, r.reader, &state)
 	require.Positive(t, onReplica)
 	require.Zero(t, onPrimary)
 
 	// The replica has not applied the creation of this new organisation yet.
 	replica.Pause(t)
 	late := storetest.NewOrg(t, r.DB)
-	require.Empty(t, titles(t, r.reader, late))
+	require.Empty(t, videoTitles(t, r.reader, late))
 	replica.Resume(t)
 	replica.Await(t)
 
 	// While the replica does not answer, the primary answers. Only the first read waits for the replica.
 	thaw := replica.Freeze(t)
-	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
-	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	require.Equal(t, []string{"second"}, videoTitles(t, r.reader, o))
+	require.Equal(t, []string{"second"}, videoTitles(t, r.reader, o))
 	require.False(t, r.reader.DB().HasReplica())
 	thaw()
 	require.Eventually(t, r.reader.DB().HasReplica, time.Minute, 10*time.Millisecond)
@@ -190,8 +190,8 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 		_, err := promoted.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
-	_, _ = reads(t, r.reader, &state)
+	require.Equal(t, []string{"second"}, videoTitles(t, r.reader, o))
+	_, _ = countReads(t, r.reader, &state)
 	require.False(t, state.Up)
 	require.False(t, r.reader.DB().HasReplica())
 	require.Contains(t, r.log.String(), "the server is no longer a replica")
@@ -205,14 +205,14 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	o := storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.Clip(t, 1))
 
-	elsewhere := r.open(t, storetest.NewURL(t, "postgres")) // a database on another server
-	require.Len(t, titles(t, elsewhere, o), 1)
+	elsewhere := r.openStore(t, storetest.NewURL(t, "postgres")) // a database on another server
+	require.Len(t, videoTitles(t, elsewhere, o), 1)
 	require.Contains(t, r.log.String(), "the server is not a replica of the database")
 
 	down, err := url.Parse(replica.Database("replicated"))
 	require.NoError(t, err)
 	down.Host = "127.0.0.1:1" // no server listens on port 1
-	require.Len(t, titles(t, r.open(t, down.String()), o), 1)
+	require.Len(t, videoTitles(t, r.openStore(t, down.String()), o), 1)
 
 	_, err = store.Open(t.Context(), store.Options{URL: storetest.NewURL(t, "sqlite"), ReadURL: replica.Database("replicated"), Now: r.Clock.Now})
 	require.ErrorContains(t, err, "a replica for reads is possible only for a PostgreSQL database")

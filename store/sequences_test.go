@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// launchOf tracks n videos and adds every second video to a new collection with the name Launch. It returns the id of the collection and
+// newLaunchCollection tracks n videos and adds every second video to a new collection with the name Launch. It returns the id of the collection and
 // the ids of its videos. Some of the videos have counts.
-func launchOf(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
+func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
 	t.Helper()
 	collection = storetest.Collection(t, o, "Launch", nil).ID
 	for i, tracked := range storetest.Track(t, o, storetest.ClipsFrom(t, 0, n)...) {
@@ -36,14 +36,14 @@ func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := launchOf(t, db, o, 30)
+		launch, members := newLaunchCollection(t, db, o, 30)
 		isMember := map[uuid.UUID]bool{}
 		for _, id := range members {
 			isMember[id] = true
 		}
 		large := db.Open(t)
 		store.SetMaxSequence(large, len(members)-1) // with this limit, the collection has too many members for a list in memory
-		for order := range bothDirections(store.VideoOrders) {
+		for order := range ordersInBothDirections(store.VideoOrders) {
 			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
 			require.NoError(t, err)
 			var want []store.Video
@@ -108,7 +108,7 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(9)))
 				return nil
 			}, []uuid.UUID{second, first}},
-			{"stop a video", func() error { storetest.Stop(t, writer, storetest.Clip(t, 1)); return nil }, []uuid.UUID{first}},
+			{"stop a video", func() error { storetest.StopVideos(t, writer, storetest.Clip(t, 1)); return nil }, []uuid.UUID{first}},
 			{"add the account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{author})) }, []uuid.UUID{videos[2].VideoID, first}},
 			{"remove the video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{first, second})) }, []uuid.UUID{videos[2].VideoID, first}},
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
@@ -137,7 +137,7 @@ func TestListsOfMembers_readOnlyTheRowsOfThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := launchOf(t, db, o, 600)
+		launch, members := newLaunchCollection(t, db, o, 600)
 		account := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@followed"))[0].AccountID
 		_, err := o.AddAccounts(t.Context(), launch, []uuid.UUID{account})
 		require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestListsOfMembers_readOnlyTheRowsOfThePage(t *testing.T) {
 				require.NotContains(t, statements[1], "collection_", name)
 				require.NotContains(t, statements[1], "ORDER BY", name)
 				if name == "videos" { // accounts are not checked: there is only one, so the database may read the whole table
-					require.Regexp(t, `videos_pkey|\(organisation_id=\? AND id=\?\)`, plan(t, db, statements[1]))
+					require.Regexp(t, `videos_pkey|\(organisation_id=\? AND id=\?\)`, queryPlan(t, db, statements[1]))
 				}
 			}
 		}
@@ -184,7 +184,7 @@ func TestVideos_ofACollectionAreOnShorterPagesIfTheTextsAreLong(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := launchOf(t, db, o, 30)
+		launch, members := newLaunchCollection(t, db, o, 30)
 		db.Exec(t, "UPDATE videos SET title = ? WHERE organisation_id = ?", strings.Repeat("a", 1000), o.ID())
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 30}}
 		all, err := o.Videos(t.Context(), query)
@@ -212,7 +212,7 @@ func TestVideos_ofACollectionLeaveOutARowThatWasRemovedSinceTheOrderWasRead(t *t
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := launchOf(t, db, o, 6)
+		launch, members := newLaunchCollection(t, db, o, 6)
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
 		page, err := o.Videos(t.Context(), query)
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := launchOf(t, db, o, 10)
+		launch, members := newLaunchCollection(t, db, o, 10)
 		store.SetMaxSequenceRows(db.Store, int64(2*len(members)))
 		for _, column := range []string{"created_at", "latest_views", "latest_likes", "uploaded_at"} {
 			page, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})

@@ -139,5 +139,5 @@ func (s *Store) authenticateSecret(ctx context.Context, table, secret string) (I
 	if err := s.db.Read(ctx).Where("id = ?", found.TokenID).Limit(1).Find(&row).Error; err != nil {
 		return Identity{}, db.Translate(err)
 	}
-	return s.identity(ctx, row)
+	return s.toIdentity(ctx, row)
 }

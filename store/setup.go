@@ -81,7 +81,7 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 		if out.Organisation, err = s.createOrganisation(tx, Organisation{Name: name, Tier: TierPremium, Subscription: SubscriptionActive, Operator: true}); err != nil {
 			return err
 		}
-		row, secret, err := NewToken{Name: "First token", Scopes: Scopes}.row(out.Organisation.ID, s.db.Now())
+		row, secret, err := NewToken{Name: "First token", Scopes: Scopes}.toRow(out.Organisation.ID, s.db.Now())
 		if err != nil {
 			return err
 		}

@@ -41,14 +41,14 @@ func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	if err := s.Org(page.OrganisationID).q(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&found).Error; err != nil {
 		return Share{}, db.Translate(err)
 	}
-	if len(found) == 0 || found[0].Access == AccessPrivate || found[0].shareExpired(s.db.Now()) {
+	if len(found) == 0 || found[0].Access == AccessPrivate || found[0].isShareExpired(s.db.Now()) {
 		return Share{}, db.NotFound("share page", hash)
 	}
 	return Share{Organisation: org, Collection: found[0], OpenedAt: page.OpenedAt}, nil
 }
 
-// shareExpired returns true if the share page of the collection is closed at the time now because it has expired.
-func (c Collection) shareExpired(now db.Instant) bool {
+// isShareExpired returns true if the share page of the collection is closed at the time now because it has expired.
+func (c Collection) isShareExpired(now db.Instant) bool {
 	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
 }
 

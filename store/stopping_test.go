@@ -21,7 +21,7 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		id := storetest.Track(t, o, l)[0].VideoID
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(100))
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 
 		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.Removed)
@@ -44,7 +44,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		tracked := storetest.Track(t, o, storetest.Clips(t, 5)...)
 		foreign := storetest.Track(t, other, storetest.Clip(t, 8))[0]
-		storetest.Stop(t, o, storetest.Clip(t, 4))
+		storetest.StopVideos(t, o, storetest.Clip(t, 4))
 
 		refs := []store.VideoRef{
 			{ID: store.NewID()},          // unknown
@@ -94,7 +94,7 @@ func TestStopVideos_keepsTheFetchesForOtherOrganisations(t *testing.T) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.Clip(t, 1))
 		storetest.Track(t, other, storetest.Clip(t, 1))
-		storetest.Stop(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.Clip(t, 1))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews)
 		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.Clip(t, 1)).LatestViews)
@@ -107,7 +107,7 @@ func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		id := storetest.Track(t, o, l)[0].VideoID
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		require.Nil(t, storetest.VideoOf(t, o, l).LatestViews)
 		points, err := o.History(t.Context(), store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
@@ -123,7 +123,7 @@ func TestStopVideos_keepsTheVideoStoppedIfAcknowledgeRunsConcurrently(t *testing
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		// The video is stopped after Acknowledge has read the subscriptions, and before Acknowledge reads the video.
-		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
+		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.StopVideos(t, s.Org(o.ID()), l) })
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
 		v := storetest.VideoOf(t, o, l)
@@ -143,7 +143,7 @@ func TestStopVideos_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 		})
 		someone := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		require.EqualValues(t, 1000, *storetest.AccountByLink(t, o, someone).TotalViews)
-		storetest.Stop(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.Clip(t, 1))
 		a := storetest.AccountByLink(t, o, someone)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.EqualValues(t, 100, *a.TotalViews)

@@ -133,9 +133,9 @@ func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Eng
 // CheckClock returns a *ClockError if the store's clock may be wrong. In that case, rows must not be deleted by their age.
 func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(ctx) }
 
-// PrepareDays creates the monthly partitions of snapshots_daily up to the end of next month. It does nothing on SQLite, which has no
+// PreparePartitions creates the monthly partitions of snapshots_daily up to the end of next month. It does nothing on SQLite, which has no
 // partitions.
-func (s *Store) PrepareDays(ctx context.Context) error { return s.db.PrepareDays(ctx) }
+func (s *Store) PreparePartitions(ctx context.Context) error { return s.db.PreparePartitions(ctx) }
 
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It is false for SQLite.
 func (s *Store) SharedByProcesses() bool { return s.db.SharedByProcesses() }

@@ -18,9 +18,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another
+// refs has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another
 // organisation, or to no organisation.
-type things struct {
+type refs struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
 	clip, profile                             link.Link
@@ -34,8 +34,8 @@ type answer struct {
 	Err    string
 }
 
-// answered returns an answer with the given values and the text of err.
-func answered(err error, values ...any) answer {
+// newAnswer returns an answer with the given values and the text of err.
+func newAnswer(err error, values ...any) answer {
 	a := answer{Values: values}
 	if err != nil {
 		a.Err = err.Error()
@@ -43,11 +43,11 @@ func answered(err error, values ...any) answer {
 	return a
 }
 
-// tenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It
+// newTenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It
 // returns their ids, links and names.
-func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
+func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) refs {
 	t.Helper()
-	x := unknownThings(t, db, handle, n)
+	x := unknownRefs(t, db, handle, n)
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Enqueue: 1})
 	require.NoError(t, err)
 	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
@@ -58,7 +58,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	made, err := o.CreateReport(t.Context(), newReport(x))
 	require.NoError(t, err)
 	x.report = made.ID
-	token, _, err := o.CreateToken(t.Context(), readToken(x.name))
+	token, _, err := o.CreateToken(t.Context(), newReadToken(x.name))
 	require.NoError(t, err)
 	x.token = token.ID
 	webhook, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
@@ -66,15 +66,15 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	delivery, err := o.TestWebhook(t.Context(), webhook.ID, uuid.Nil)
 	require.NoError(t, err)
 	x.webhook, x.delivery = webhook.ID, delivery.ID
-	begin(t, o, "TrackVideo", x.key, "g")
+	beginKey(t, o, "TrackVideo", x.key, "g")
 	return x
 }
 
-// unknownThings returns ids, links and names that no organisation has.
-func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
+// unknownRefs returns ids, links and names that no organisation has.
+func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) refs {
 	t.Helper()
 	l := storetest.Clip(t, n)
-	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+	return refs{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
@@ -82,7 +82,7 @@ var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4
 
 // normalise returns an answer as text in which placeholders replace the values in x and all other ids. So the test can compare the answers
 // that different organisations get.
-func normalise(t *testing.T, a answer, x things) string {
+func normalise(t *testing.T, a answer, x refs) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
@@ -137,10 +137,10 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
 		other := storetest.NewOrg(t, db)
-		foreign := tenant(t, db, other, "foreign", 5)
+		foreign := newTenant(t, db, other, "foreign", 5)
 		// The unknown ids are created right after the ids of the other organisation. So in an order by id, both come before the ids of the
 		// calling organisation.
-		unknown, n := unknownThings(t, db, "phantom", 2), 10
+		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
 
@@ -148,14 +148,14 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		// and the third with its own ids.
 		type caller struct {
 			org  *store.Org
-			mine things
+			mine refs
 		}
 		newCallers := func() (a [3]caller) {
 			n += 10
 			titles := map[link.Link]ingest.VideoFacts{}
 			for i := range a {
 				a[i].org = storetest.NewOrg(t, db)
-				a[i].mine = tenant(t, db, a[i].org, "mine", n)
+				a[i].mine = newTenant(t, db, a[i].org, "mine", n)
 				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
@@ -170,7 +170,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					a = newCallers()
 					before = storetest.StoredRows(t, db, a[2].org)
 				}
-				unknown.clip = unknownThings(t, db, "phantom", n+1).clip
+				unknown.clip = unknownRefs(t, db, "phantom", n+1).clip
 				want := normalise(t, call(t.Context(), a[1].org, unknown, a[1].mine), unknown)
 				require.Equal(t, want, normalise(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
 				own := normalise(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)

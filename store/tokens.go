@@ -80,8 +80,8 @@ type Token struct {
 	LastUsedAt     *db.Instant // accurate to one minute; nil if the token was never used
 }
 
-// May returns true if the token has the scope s.
-func (t Token) May(s Scope) bool { return slices.Contains(t.Scopes, s) }
+// HasScope returns true if the token has the scope s.
+func (t Token) HasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // TokenState says whether a token can be used.
 type TokenState string
@@ -166,8 +166,8 @@ type tokenRow struct {
 
 func (tokenRow) TableName() string { return "api_tokens" }
 
-// token converts the row to a Token.
-func (r tokenRow) token() Token {
+// toToken converts the row to a Token.
+func (r tokenRow) toToken() Token {
 	scopes, _ := ParseScopes(r.Scopes) // CreateToken has checked the scopes, so there is no error
 	return Token{ID: r.ID, OrganisationID: r.OrganisationID, Name: r.Name, Scopes: scopes,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
@@ -181,8 +181,8 @@ type NewToken struct {
 	Validity time.Duration // 0 if the token does not expire
 }
 
-// row returns the database row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
-func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
+// toRow returns the database row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
+func (n NewToken) toRow(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	if err := CheckName("token", n.Name); err != nil {
 		return tokenRow{}, "", err
 	}
@@ -218,7 +218,7 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 // is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It does not apply the limit MaxTokens,
 // because only the operator of the installation can call it.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
-	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.row(org, s.db.Now())
+	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.toRow(org, s.db.Now())
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -226,14 +226,14 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 		return Token{}, "", err
 	}
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
-	return row.token(), secret, err
+	return row.toToken(), secret, err
 }
 
 // CreateToken creates a token and returns the token and its secret, which cannot be read again later. It returns *TooManyTokensError if the
 // organisation has MaxTokens tokens. If a token with n.ID exists, an earlier attempt of the same request created it, but the server crashed
 // before it answered. CreateToken then gives this token a new secret, because the caller never received the first one.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
-	row, secret, err := n.row(o.id, o.s.db.Now())
+	row, secret, err := n.toRow(o.id, o.s.db.Now())
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -251,7 +251,7 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 		}
 		return tx.Create(&row).Error
 	})
-	return row.token(), secret, err
+	return row.toToken(), secret, err
 }
 
 // Tokens returns an organisation's tokens, the oldest first, including expired and revoked tokens. It returns ErrNotFound for an unknown
@@ -266,7 +266,7 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 		Where("organisation_id = ?", org).Order("created_at, id").Find(&rows).Error
 	tokens := make([]Token, len(rows))
 	for i, r := range rows {
-		tokens[i] = r.token()
+		tokens[i] = r.toToken()
 	}
 	return tokens, db.Translate(err)
 }
@@ -281,17 +281,17 @@ func (o *Org) Tokens(ctx context.Context) ([]Token, error) {
 // RevokeToken revokes a token of the organisation permanently. It returns ErrNotFound for an unknown token, and changes nothing if the
 // token is revoked already.
 func (o *Org) RevokeToken(ctx context.Context, id uuid.UUID) error {
-	return o.s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", o.id) })
+	return o.s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", o.id) })
 }
 
 // RevokeToken revokes a token of any organisation permanently. It is for operators. It returns ErrNotFound for an unknown token, and
 // changes nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
-	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
+	return s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revoke revokes the token with the given id if it is among the tokens that the function scope selects, and otherwise returns ErrNotFound.
-func (s *Store) revoke(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
+// revokeToken revokes the token with the given id if it is among the tokens that the function scope selects, and otherwise returns ErrNotFound.
+func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
@@ -312,12 +312,12 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	if err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error; err != nil {
 		return Identity{}, db.Translate(err)
 	}
-	return s.identity(ctx, row)
+	return s.toIdentity(ctx, row)
 }
 
-// identity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an expired
+// toIdentity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an expired
 // token, and ErrTokenRevoked for a revoked token.
-func (s *Store) identity(ctx context.Context, row tokenRow) (Identity, error) {
+func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) {
 	switch now := s.db.Now(); {
 	case row.ID == uuid.Nil:
 		return Identity{}, ErrTokenUnknown
@@ -330,11 +330,11 @@ func (s *Store) identity(ctx context.Context, row tokenRow) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Organisation: org, Token: row.token()}, nil
+	return Identity{Organisation: org, Token: row.toToken()}, nil
 }
 
-// TokenUsed stores the time at which a token was last used.
-func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error {
+// SaveTokenUse stores the time at which a token was last used.
+func (s *Store) SaveTokenUse(ctx context.Context, id uuid.UUID, at time.Time) error {
 	type tokenUse struct {
 		TokenID    uuid.UUID
 		LastUsedAt db.Instant

@@ -63,8 +63,8 @@ func TestAuthenticate_returnsTheOrganisationOfTheToken(t *testing.T) {
 		who, err := db.Authenticate(t.Context(), secret)
 		require.NoError(t, err)
 		require.Equal(t, store.Identity{Organisation: org, Token: token}, who)
-		require.True(t, who.Token.May(store.ScopeRead))
-		require.False(t, who.Token.May(store.ScopeWrite))
+		require.True(t, who.Token.HasScope(store.ScopeRead))
+		require.False(t, who.Token.HasScope(store.ScopeWrite))
 
 		require.NoError(t, db.SetTier(t.Context(), org.ID, store.TierPremium))
 		who, err = db.Authenticate(t.Context(), secret)
@@ -127,7 +127,7 @@ func TestTokenUsed_storesTheTimeOfTheLastUse(t *testing.T) {
 		newToken(t, db, storetest.NewOrg(t, db).ID(), 0)
 		for range 2 {
 			db.Clock.Advance(time.Minute)
-			require.NoError(t, db.TokenUsed(t.Context(), token.ID, db.Clock.Now()))
+			require.NoError(t, db.SaveTokenUse(t.Context(), token.ID, db.Clock.Now()))
 			tokens, err := db.Tokens(t.Context(), o.ID())
 			require.NoError(t, err)
 			token.LastUsedAt = new(store.InstantOf(db.Clock.Now()))

@@ -62,7 +62,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if err := raise(tx, t.Now, o.id); err != nil {
 			return err
 		}
-		collections, err := t.collections(named)
+		collections, err := t.collectionIDs(named)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ type Tracking struct {
 // Accounts returns the id of the account of each link. The key of the result is the AccountKey of the account. Accounts creates missing
 // accounts and skips links without a handle.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
-	_, ids, err := t.stored(links)
+	_, ids, err := t.storedVideos(links)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.
 
 // TrackVideos saves the videos of the links in r, and adds them to the queue. It returns a result for each link.
 func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
-	before, accounts, err := t.stored(r.Links)
+	before, accounts, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 			Args: []any{started, restarted, t.id}})
 	}
-	enqueue, err := queue.EnqueueWrites(t.Tx, t.id, t.entries(r, tracked, before), t.Now)
+	enqueue, err := queue.EnqueueWrites(t.Tx, t.id, t.queueEntries(r, tracked, before), t.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tra
 		}
 	}
 	for change, ids := range changed {
-		if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
+		if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.changedColumns()).Error; err != nil {
 			return nil, 0, err
 		}
 	}
@@ -183,7 +183,7 @@ func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID)
 	if v.Pending {
 		return v
 	}
-	next, unsupported := r.due(i, t.Now)
+	next, unsupported := r.firstFetch(i, t.Now)
 	if v.NextFetchAt = &next; unsupported != "" {
 		v.FetchStatus, v.FetchReason, v.NextFetchAt = queue.FetchUnsupported, unsupported, nil
 	}
@@ -197,12 +197,12 @@ type videoChange struct {
 	pending bool // the stopped video is saved as pending and not fetched; can be true only if the field again is true
 }
 
-// columns returns the columns of the table videos that change, with their new values.
-func (c videoChange) columns() map[string]any {
+// changedColumns returns the columns of the table videos that change, with their new values.
+func (c videoChange) changedColumns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
 		columns["removed"], columns["pending"] = false, c.pending
-		columns = WithStarted(columns)
+		columns = AddStartedState(columns)
 	}
 	return columns
 }
@@ -215,10 +215,10 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// stored returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
+// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
 // that now have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop
 // the tracking of these videos. This transaction has locked the organisation by raising its version.
-func (t Tracking) stored(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
+func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
 		return videos, accounts, nil
@@ -259,9 +259,9 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// due returns when the video of the link r.Links[i] is fetched for the first time. If no configured source can fetch the video, the result
+// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. If no configured source can fetch the video, the result
 // unsupported has the reason; otherwise it is "".
-func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported string) {
+func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
 		unsupported = r.Unsupported(l)
@@ -272,9 +272,9 @@ func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported s
 	return now, unsupported
 }
 
-// entries returns the queue entries of the videos to fetch. It skips videos that were already tracked. The parameter tracked has the result
+// queueEntries returns the queue entries of the videos to fetch. It skips videos that were already tracked. The parameter tracked has the result
 // for each link in r. The parameter before has the videos that the organisation had before this request.
-func (t Tracking) entries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
+func (t Tracking) queueEntries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
 		if tracked[i].Already || i >= r.Enqueue {
@@ -282,7 +282,7 @@ func (t Tracking) entries(r TrackRequest, tracked []Tracked, before map[string]s
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
 			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, Saved: !tracked[i].Existing}
-		e.NextAt, e.Unsupported = r.due(i, t.Now)
+		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := before[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
@@ -327,12 +327,12 @@ func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err err
 	if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
 		return unmatched, err
 	}
-	return unmatched, t.endVideos(t.Tx, accounts, "videos.id IN ?", ids)
+	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// endVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
+// stopTrackedVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
 // updates the totals of the organisation. The parameter accounts must contain the accounts of all these videos.
-func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
+func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
 	if err != nil {
@@ -347,11 +347,11 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
 		update = tx.Model(&videos).Clauses(clause.Returning{})
 	}
-	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))
+	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(addStoppedState(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
 		return stopped.Error
 	}
-	events.videosRemoved(videos)
+	events.addStoppedVideos(videos)
 	if err := events.Save(); err != nil {
 		return err
 	}

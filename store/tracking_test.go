@@ -76,7 +76,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		first := storetest.Track(t, o, l)[0]
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(100)))
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
@@ -108,7 +108,7 @@ func TestTrack_updatesTheNumberOfVideosImmediately(t *testing.T) {
 		totals(0, 0)
 		storetest.Track(t, o, storetest.Clips(t, 7)...)
 		totals(7, 0)
-		storetest.Stop(t, o, storetest.Clips(t, 3)...)
+		storetest.StopVideos(t, o, storetest.Clips(t, 3)...)
 		totals(4, 3)
 		storetest.Track(t, o, storetest.Clips(t, 9)...) // three of the nine videos are resumed, four are already tracked, two are new
 		totals(9, 0)
@@ -356,7 +356,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-		storetest.Stop(t, o, storetest.Clip(t, 7)) // this pending video is stopped, so it must not be scheduled
+		storetest.StopVideos(t, o, storetest.Clip(t, 7)) // this pending video is stopped, so it must not be scheduled
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {

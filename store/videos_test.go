@@ -86,7 +86,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 				float64(i%5)/3-1, float64(i%6)/7, float64(i%7)*1e6/3, float64(i%3), i%5-2, lib.org.ID(), l.Platform, l.ID)
 		}
 	}
-	storetest.Stop(t, lib.org, links[3], links[20], links[41])
+	storetest.StopVideos(t, lib.org, links[3], links[20], links[41])
 
 	for i, l := range links {
 		v := storetest.VideoOf(t, lib.org, l)
@@ -121,8 +121,8 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	return lib
 }
 
-// matches returns true if the query q must return the video v. It implements the conditions of VideoQuery a second time, in a simple way.
-func (lib library) matches(q store.VideoQuery, v store.Video) bool {
+// isMatch returns true if the query q must return the video v. It implements the conditions of VideoQuery a second time, in a simple way.
+func (lib library) isMatch(q store.VideoQuery, v store.Video) bool {
 	in := func(name string) bool { return slices.Contains(lib.collections[name], v.ID) }
 	switch {
 	case v.Removed && !q.IncludeRemoved,
@@ -152,38 +152,38 @@ func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 	return true
 }
 
-// key returns the value of a video in a column, or nil if the value is null.
-func key(v store.Video, column string) *float64 {
+// columnValue returns the value of a video in a column, or nil if the value is null.
+func columnValue(v store.Video, column string) *float64 {
 	switch column {
 	case "uploaded_at":
-		return number(v.UploadedAt)
+		return toFloat(v.UploadedAt)
 	case "latest_updated_at":
-		return number(v.LatestUpdatedAt)
+		return toFloat(v.LatestUpdatedAt)
 	case "created_at":
-		return number(&v.CreatedAt)
+		return toFloat(&v.CreatedAt)
 	case "views_gained_7d":
-		return number(v.ViewsGained7d)
+		return toFloat(v.ViewsGained7d)
 	}
 	if n, isCount := map[string]*int64{"latest_views": v.LatestViews, "latest_likes": v.LatestLikes, "latest_comments": v.LatestComments,
 		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]; isCount {
-		return number(n)
+		return toFloat(n)
 	}
 	return map[string]*float64{"outlier_multiplier": v.OutlierMultiplier, "increase_1d": v.Increase1d, "increase_7d": v.Increase7d,
 		"increase_14d": v.Increase14d, "increase_30d": v.Increase30d}[column]
 }
 
-// number converts n to a floating-point number. It returns nil if n is nil.
-func number[N ~int32 | ~int64 | ~int](n *N) *float64 {
+// toFloat converts n to a floating-point number. It returns nil if n is nil.
+func toFloat[N ~int32 | ~int64 | ~int](n *N) *float64 {
 	if n == nil {
 		return nil
 	}
 	return new(float64(*n))
 }
 
-// inOrder returns a function that compares two videos by the order o. Videos without a value come last, and equal values are ordered by id.
-func inOrder(o store.Order) func(a, b store.Video) int {
+// compareVideos returns a function that compares two videos by the order o. Videos without a value come last, and equal values are ordered by id.
+func compareVideos(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
-		ka, kb := key(a, o.Column), key(b, o.Column)
+		ka, kb := columnValue(a, o.Column), columnValue(b, o.Column)
 		if (ka == nil) != (kb == nil) {
 			if ka == nil {
 				return 1
@@ -201,17 +201,17 @@ func inOrder(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// answer returns the videos of lib that the query q must return, in the order of the query. The test compares them with the result of the
+// expectedVideos returns the videos of lib that the query q must return, in the order of the query. The test compares them with the result of the
 // store.
-func (lib library) answer(q store.VideoQuery) []store.Video {
+func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
-	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.matches(q, v) })
-	slices.SortFunc(out, inOrder(q.Order))
+	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.isMatch(q, v) })
+	slices.SortFunc(out, compareVideos(q.Order))
 	return out
 }
 
-// optional draws nil in four of five cases, and otherwise one of the values.
-func optional[T any](t *rapid.T, name string, values ...T) *T {
+// drawOptional draws nil in four of five cases, and otherwise one of the values.
+func drawOptional[T any](t *rapid.T, name string, values ...T) *T {
 	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil
 	}
@@ -222,24 +222,24 @@ func (lib library) drawQuery(t *rapid.T) store.VideoQuery {
 	some := lib.videos[rapid.IntRange(0, len(lib.videos)-1).Draw(t, "a video")]
 	instant, day := lib.videos[0].CreatedAt.Add(8*time.Minute), lib.videos[0].CreatedAt.Day()
 	q := store.VideoQuery{
-		Username: optional(t, "username", "ann", "bob", "nobody", ""), Platform: optional(t, "platform", link.TikTok, link.YouTube, link.Facebook),
-		LinkedAccountID: optional(t, "account", store.NewID(), *lib.videos[1].LinkedAccountID),
-		Link:            optional(t, "link", link.Link{Platform: some.Platform, ID: some.ExternalID}),
-		UploadedFrom:    optional(t, "uploaded from", day-3, day-2, day), UploadedTo: optional(t, "uploaded to", day-4, day-1, day),
-		UpdatedFrom: optional(t, "updated from", instant, instant.Add(time.Minute)), UpdatedTo: optional(t, "updated to", instant, instant.Add(-time.Minute)),
-		Shop: optional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: optional(t, "has metrics", true, false),
-		Hashtag: optional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: optional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
+		Username: drawOptional(t, "username", "ann", "bob", "nobody", ""), Platform: drawOptional(t, "platform", link.TikTok, link.YouTube, link.Facebook),
+		LinkedAccountID: drawOptional(t, "account", store.NewID(), *lib.videos[1].LinkedAccountID),
+		Link:            drawOptional(t, "link", link.Link{Platform: some.Platform, ID: some.ExternalID}),
+		UploadedFrom:    drawOptional(t, "uploaded from", day-3, day-2, day), UploadedTo: drawOptional(t, "uploaded to", day-4, day-1, day),
+		UpdatedFrom: drawOptional(t, "updated from", instant, instant.Add(time.Minute)), UpdatedTo: drawOptional(t, "updated to", instant, instant.Add(-time.Minute)),
+		Shop: drawOptional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: drawOptional(t, "has metrics", true, false),
+		Hashtag: drawOptional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: drawOptional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
 		IncludeRemoved: rapid.Bool().Draw(t, "include removed"),
-		Order:          store.Order{Column: rapid.SampledFrom(orders()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
-		CollectionID:   optional(t, "collection", lib.ids...),
+		Order:          store.Order{Column: rapid.SampledFrom(orderColumns()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
+		CollectionID:   drawOptional(t, "collection", lib.ids...),
 	}
-	if names := optional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
+	if names := drawOptional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
 		q.Collections = *names
 	}
 	return q
 }
 
-func orders() []string {
+func orderColumns() []string {
 	var columns []string
 	for c := range store.VideoOrders {
 		columns = append(columns, c)
@@ -256,8 +256,8 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// walk reads all pages of a query, by cursor or by offset, and returns the ids of the videos on them.
-func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
+// readAllPages reads all pages of a query, by cursor or by offset, and returns the ids of the videos on them.
+func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
 	for q.Window.Limit = size; ; {
@@ -282,22 +282,22 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.FullOrg(t, db) // data of another organisation, which no query may return
 		lib := newLibrary(t, db)
-		for _, column := range orders() {
+		for _, column := range orderColumns() {
 			for _, descending := range []bool{false, true} {
 				q := store.VideoQuery{IncludeRemoved: true, Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 				page := storetest.ListVideos(t, lib.org, q)
-				require.Equal(t, lib.answer(q), page.Videos, "%s, descending %t", column, descending)
+				require.Equal(t, lib.expectedVideos(q), page.Videos, "%s, descending %t", column, descending)
 				require.Nil(t, page.Next)
-				require.Equal(t, idsOf(page.Videos), walk(t, lib.org, q, 17, true), column)
+				require.Equal(t, idsOf(page.Videos), readAllPages(t, lib.org, q, 17, true), column)
 			}
 		}
 		both := store.VideoQuery{CollectionID: &lib.ids[0], Collections: []string{"By tag"}, Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5000}}
-		require.NotEmpty(t, lib.answer(both))
-		require.Equal(t, lib.answer(both), storetest.ListVideos(t, lib.org, both).Videos, "a query with both CollectionID and Collections")
+		require.NotEmpty(t, lib.expectedVideos(both))
+		require.Equal(t, lib.expectedVideos(both), storetest.ListVideos(t, lib.org, both).Videos, "a query with both CollectionID and Collections")
 		rapid.Check(t, func(rt *rapid.T) {
 			for range 4 {
 				q := lib.drawQuery(rt)
-				want := idsOf(lib.answer(q))
+				want := idsOf(lib.expectedVideos(q))
 				q.Window = store.Window{Limit: 5000}
 				page := storetest.ListVideos(t, lib.org, q)
 				require.Equal(rt, want, idsOf(page.Videos))
@@ -306,8 +306,8 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 				if len(want) > 4*size {
 					continue // reading so many small pages would take too long
 				}
-				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
-				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")
+				require.Equal(rt, want, readAllPages(t, lib.org, q, size, true), "by cursor")
+				require.Equal(rt, want, readAllPages(t, lib.org, q, size, false), "by offset")
 			}
 		})
 	})
@@ -334,9 +334,9 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 				break
 			}
 			q.Window.After = page.Next
-			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // the new video comes before the videos that were already read
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page, at which the cursor points
+			storetest.Track(t, o, storetest.Clip(t, 100+i))                         // the new video comes before the videos that were already read
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page, at which the cursor points
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
@@ -353,7 +353,7 @@ func TestVideos_returnsTheSamePageNearTheEndIfVideosChangeAfterTheTotalWasRead(t
 			storetest.Track(t, o, storetest.Clip(t, 1000))
 		},
 		"a stopped video": func(t *testing.T, o *store.Org, links []link.Link) {
-			storetest.Stop(t, o, links[len(links)-1])
+			storetest.StopVideos(t, o, links[len(links)-1])
 		},
 	}
 	for name, change := range changes {
@@ -445,7 +445,7 @@ func TestTrackedVideoIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL), storetest.Clip(t, 2))
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 3))
-		storetest.Stop(t, o, storetest.Clip(t, 2))
+		storetest.StopVideos(t, o, storetest.Clip(t, 2))
 		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)

@@ -166,7 +166,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 				return err
 			}
 		default:
-			if err := disable(tx, &w, DisabledByRequest); err != nil {
+			if err := disableWebhook(tx, &w, DisabledByRequest); err != nil {
 				return err
 			}
 		}
@@ -182,9 +182,9 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disable sets the fields of a disabled webhook and removes the webhook from the queue. It does not save the fields. The webhook's
+// disableWebhook sets the fields of a disabled webhook and removes the webhook from the queue. It does not save the fields. The webhook's
 // deliveries keep their remaining attempts.
-func disable(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
+func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
 }

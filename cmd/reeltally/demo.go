@@ -147,7 +147,7 @@ func (u *up) savedToken(ctx context.Context) (string, error) {
 	secret := strings.TrimSpace(string(saved))
 	identity, err := u.store.Authenticate(ctx, secret)
 	switch {
-	case err == nil && identity.Organisation.ID == u.organisationID() && !slices.ContainsFunc(store.Scopes, func(s store.Scope) bool { return !identity.Token.May(s) }):
+	case err == nil && identity.Organisation.ID == u.organisationID() && !slices.ContainsFunc(store.Scopes, func(s store.Scope) bool { return !identity.Token.HasScope(s) }):
 		return secret, nil
 	case err != nil && !errors.Is(err, store.ErrTokenUnknown) && !errors.Is(err, store.ErrTokenExpired) && !errors.Is(err, store.ErrTokenRevoked):
 		return "", err

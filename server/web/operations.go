@@ -94,7 +94,7 @@ type statusTotal struct {
 // maySeeOperations returns true if the visitor may see the page of operations: the visitor's token may manage tokens, and it belongs to the
 // operator's organisation.
 func (v *visit) maySeeOperations() bool {
-	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
+	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
 // showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see this

@@ -36,7 +36,7 @@ type fetchedPlatform struct {
 }
 
 // fetchedPlatforms returns what the running collectors can fetch, for each platform. It returns nil if no collector is running.
-func fetchedPlatforms(served queue.Served) []fetchedPlatform {
+func fetchedPlatforms(served queue.Fetchable) []fetchedPlatform {
 	if !served.IsKnown() {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.get("/authenticate", nil, &content.Account); err != nil {
 		return err
 	}
-	if content.Manages = v.id.Token.May(store.ScopeAdmin); content.Manages {
+	if content.Manages = v.id.Token.HasScope(store.ScopeAdmin); content.Manages {
 		var list client.TokenList
 		if err := v.get("/tokens", nil, &list); err != nil {
 			return err

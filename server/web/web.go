@@ -95,7 +95,7 @@ type Backend interface {
 	// the API. The parameter visit is the visitor's request for the page.
 	Operations(visit *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
-	FetchableLinks(ctx context.Context) (queue.Served, error)
+	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
 	// TargetsWithStatus returns at most limit videos and accounts that have the given fetch status, of all organisations.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.

@@ -33,8 +33,8 @@ type ImportVideo struct {
 	Stopped     bool        // the other tracker no longer tracks the video; if the organisation does not have the video, it is stored as stopped
 }
 
-// source returns the name that is stored as the source of the video's points.
-func (v *ImportVideo) source() string {
+// sourceName returns the name that is stored as the source of the video's points.
+func (v *ImportVideo) sourceName() string {
 	if v.MadeUp {
 		return store.SandboxSource
 	}
@@ -44,7 +44,7 @@ func (v *ImportVideo) source() string {
 // ImportResult says what Import did with a point.
 type ImportResult int
 
-// Import returns one of these results for each point.
+// The results that Import returns for a point.
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
@@ -53,9 +53,9 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older
-	// than Retention.Daily, a stored point of another day of that week has the same effect, unless it is an imported weekly point. The
-	// stored point stays unchanged. Only a stored point that was imported without counts is replaced, by a point that has counts.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older than
+	// Retention.Daily, a stored point of any day of the same week has this effect, except an imported weekly point. The stored point stays
+	// unchanged. Only a stored point that was imported without counts is replaced, by a point that has counts.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -87,11 +87,11 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	}
 	i := importing{in: videos, dry: dry, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
 	i.Org, i.Now = o, store.DatabaseOf(o).Now()
-	if err := i.check(); err != nil {
+	if err := i.checkVideos(); err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := store.DatabaseOf(o).MakeDays(ctx, i.oldestDaily(), i.Now.Day()); err != nil {
+		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDailyDay(), i.Now.Day()); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
-			out, err = i.run()
+			out, err = i.importVideos()
 			return err
 		}
 		if dry {
@@ -133,14 +133,14 @@ type replacedWeek struct {
 	week  db.Date
 }
 
-// oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importing) oldestDaily() db.Date {
+// firstDailyDay returns the first day for which a daily point is stored. For older days, one point a week is stored.
+func (i *importing) firstDailyDay() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
+// checkVideos returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
 // if two of its points are on one UTC day, or if a point is in the future.
-func (i *importing) check() error {
+func (i *importing) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
 			return fmt.Errorf("%s is not a link of a video", v.Link.Canonical)
@@ -154,8 +154,8 @@ func (i *importing) check() error {
 	return nil
 }
 
-// run does the work of Import inside a transaction. It returns a result for each video, in the order of i.in.
-func (i *importing) run() ([]ImportedVideo, error) {
+// importVideos does the work of Import inside a transaction. It returns a result for each video, in the order of i.in.
+func (i *importing) importVideos() ([]ImportedVideo, error) {
 	links := make([]link.Link, len(i.in))
 	for n, v := range i.in {
 		links[n] = v.Link
@@ -187,9 +187,9 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		return nil, err
 	}
 	for _, m := range classified {
-		i.merge(m)
+		i.mergeVideo(m)
 	}
-	if err := i.write(); err != nil {
+	if err := i.writeChanges(); err != nil {
 		return nil, err
 	}
 	return out, i.stopNewVideos(classified)
@@ -218,7 +218,7 @@ func (i *importing) requireDataKind(videos []*mergedVideo) error {
 	}
 	checked := map[store.DataKind]bool{}
 	for _, m := range videos {
-		kind := store.KindOfSource(m.in.source())
+		kind := store.KindOfSource(m.in.sourceName())
 		if len(m.added) == 0 || checked[kind] {
 			continue
 		}
@@ -272,7 +272,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 // trackNewVideos tracks the videos that the organisation does not have. If a stored video has no account, trackNewVideos finds or creates
 // the account that the import names, and sets the fields username and account of the mergedVideo.
 func (i *importing) trackNewVideos(videos []*mergedVideo) error {
-	if err := i.nameByID(videos); err != nil {
+	if err := i.setHandlesByID(videos); err != nil {
 		return err
 	}
 	var links []link.Link
@@ -308,14 +308,14 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// nameByID sets mergedVideo.named, the handle of the video's account, for each video. If only the account's id is known, nameByID finds or
-// creates the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no
+// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If only the account's id is known, setHandlesByID finds
+// or creates the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no
 // handle.
-func (i *importing) nameByID(videos []*mergedVideo) error {
+func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
 		m.named = m.in.Username
-		if m.wantsAccount() {
+		if m.needsAccountByID() {
 			ids = append(ids, m.in.AccountID)
 		}
 	}
@@ -334,7 +334,7 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	var links []link.Link
 	for _, m := range videos {
-		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.wantsAccount() && named[key] == nil {
+		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.needsAccountByID() && named[key] == nil {
 			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
 		}
 	}
@@ -349,16 +349,16 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.wantsAccount() && a.HandleCurrent { // if HandleCurrent is false, the handle now belongs to another account
+		if m.needsAccountByID() && a.HandleCurrent { // if HandleCurrent is false, the handle now belongs to another account
 			m.named = a.Username
 		}
 	}
 	return nil
 }
 
-// wantsAccount returns true if the account must be found by its id: the import has the id, and neither the link nor the stored video has a
+// needsAccountByID returns true if the account must be found by its id: the import has the id, and neither the link nor the stored video has a
 // handle.
-func (m *mergedVideo) wantsAccount() bool {
+func (m *mergedVideo) needsAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
@@ -410,27 +410,27 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 	return known, err
 }
 
-// merge sets m.after, the video as it is after the import, and adds the rows of the video's new points to i. If the import does not change
+// mergeVideo sets m.after, the video as it is after the import, and adds the rows of the video's new points to i. If the import does not change
 // the video, merge adds nothing.
-func (i *importing) merge(m *mergedVideo) {
+func (i *importing) mergeVideo(m *mergedVideo) {
 	m.after = m.before
-	if !m.describe() && len(m.added) == 0 && !m.isNew {
+	if !m.fillDetails() && len(m.added) == 0 && !m.isNew {
 		return
 	}
-	m.count()
+	m.setLatestCounts()
 	i.merged = append(i.merged, m)
 	i.gone = append(i.gone, m.gone...)
-	oldest := i.oldestDaily()
+	oldest := i.firstDailyDay()
 	for n, p := range m.added {
 		day := p.At.Day()
 		row := func(c store.Counts, rounded bool) []any {
-			return append(c.Values(), p.At, store.StoredSource(m.in.source(), rounded))
+			return append(c.Values(), p.At, store.StoredSource(m.in.sourceName(), rounded))
 		}
 		switch {
 		case day >= oldest:
 			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts, p.Rounded)...))
 		case m.isWeeklyPoint(n, oldest):
-			if m.weekOf(day) != nil {
+			if m.weeklyPoint(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}
 			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
@@ -438,8 +438,8 @@ func (i *importing) merge(m *mergedVideo) {
 	}
 }
 
-// write writes the rows of all changed videos, and recomputes the statistics and totals.
-func (i *importing) write() error {
+// writeChanges writes the rows of all videos that the import changes, and recomputes the statistics and totals.
+func (i *importing) writeChanges() error {
 	if len(i.merged) == 0 {
 		return nil
 	}
@@ -489,15 +489,15 @@ func (i *importing) write() error {
 	if err := store.RefreshStatistics(i.Tx, store.LinkedAccounts(after)); err != nil {
 		return err
 	}
-	if err := i.addDays(); err != nil {
+	if err := i.updateDays(); err != nil {
 		return err
 	}
 	return db.RunWrites(i.Tx, ingest.SumWrites(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// describe fills in the caption, upload date, length and account of m.after. It sets each value that the video lacks and the import has. It
-// returns true if it changed a value.
-func (m *mergedVideo) describe() bool {
+// fillDetails sets the caption, upload date, length and account of m.after, if the stored video lacks the value and the import has it. It returns
+// true if it changed a value.
+func (m *mergedVideo) fillDetails() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {
 		v.Title, v.TitleFolded, changed = in.Title, strings.ToLower(in.Title), true

@@ -54,7 +54,7 @@ func drawScenario(rt *rapid.T, now time.Time, days int) scenario {
 
 const scenarioUpload = "2023-11-14"
 
-func (v scenarioVideo) link(t *testing.T, org, n int) link.Link {
+func (v scenarioVideo) linkOf(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
@@ -73,9 +73,9 @@ func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, or
 			}
 			if !known[n] {
 				known[n] = true
-				storetest.Track(t, o, v.link(t, org, n))
+				storetest.Track(t, o, v.linkOf(t, org, n))
 			}
-			facts[v.link(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
+			facts[v.linkOf(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
 				Title: new("A #scenario"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
 		}
 		if len(facts) > 0 {
@@ -84,14 +84,14 @@ func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, or
 	}
 }
 
-// imports returns the imported points of the scenario as an argument of Import.
-func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
+// toImport returns the imported points of the scenario as an argument of Import.
+func (s scenario) toImport(t *testing.T, org int) []backfill.ImportVideo {
 	t.Helper()
 	uploaded, err := store.ParseDate(scenarioUpload)
 	require.NoError(t, err)
 	var out []backfill.ImportVideo
 	for n, v := range s.videos {
-		in := backfill.ImportVideo{Link: v.link(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
+		in := backfill.ImportVideo{Link: v.linkOf(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
 		for day := range s.days {
 			if p, ok := v.points[day]; ok && p.imported {
 				in.Points = append(in.Points, backfill.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
@@ -104,9 +104,9 @@ func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// readable returns all data of an organisation's videos and accounts that callers of the store can read, without ids, creation times and
+// readableData returns all data of an organisation's videos and accounts that callers of the store can read, without ids, creation times and
 // the sources of counts.
-func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
+func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any
 	videos := allVideos(t, o)
@@ -154,7 +154,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 			s.trackAndFetch(t, db, fetched, org, func(scenarioPoint) bool { return true })
 			s.trackAndFetch(t, db, imported, org+1, func(p scenarioPoint) bool { return !p.imported })
 			db.Clock.Set(now)
-			videos := s.imports(t, org+1)
+			videos := s.toImport(t, org+1)
 			before := storetest.StoredRows(t, db, imported)
 			dry, err := backfill.Import(t.Context(), imported, videos, true)
 			require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 					}
 				}
 			}
-			require.Equal(rt, readable(t, fetched, first, last), readable(t, imported, first, last))
+			require.Equal(rt, readableData(t, fetched, first, last), readableData(t, imported, first, last))
 
 			once := storetest.StoredRows(t, db, imported)
 			again, err := backfill.Import(t.Context(), imported, videos, false)
@@ -196,13 +196,13 @@ func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo 
 	return []backfill.ImportVideo{{Link: l, Points: points}}
 }
 
-// loadPoint returns a point that has a number of views and no other counts.
-func loadPoint(day store.Date, views int64) backfill.LoadPoint {
+// viewsPoint returns a point that has a number of views and no other counts.
+func viewsPoint(day store.Date, views int64) backfill.LoadPoint {
 	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
 }
 
-// results calls Import for one video and returns the result of each point.
-func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
+// importResults calls Import for one video and returns the result of each point.
+func importResults(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
 	t.Helper()
 	done, err := backfill.Import(t.Context(), o, videos, false)
 	require.NoError(t, err)
@@ -216,9 +216,9 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
-		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 81))), "a second import does not change an imported point")
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 7))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 100))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import does not change an imported point")
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.InDelta(t, 25, *v.Increase1d, 1e-9)
@@ -228,7 +228,7 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 
 		// A later fetch on an imported day replaces the imported point.
 		next := storetest.Clip(t, 2)
-		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, results(t, o, importOf(next, loadPoint(day, 5))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, importResults(t, o, importOf(next, viewsPoint(day, 5))))
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{next: storetest.Views(9)})
 		require.EqualValues(t, 9, *storetest.VideoOf(t, o, next).LatestViews)
 	})
@@ -243,23 +243,23 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 		monday := (day - 200).Week()
 		blank := func(d store.Date) backfill.LoadPoint { return backfill.LoadPoint{At: store.InstantOf(d.Time())} }
 		for n, c := range []struct{ before, after []backfill.LoadPoint }{
-			{[]backfill.LoadPoint{blank(day - 3), blank(day - 1)}, []backfill.LoadPoint{loadPoint(day-3, 5), loadPoint(day-1, 7)}},
-			{[]backfill.LoadPoint{loadPoint(day-5, 4), blank(day - 3)}, []backfill.LoadPoint{loadPoint(day-3, 5)}},
-			{[]backfill.LoadPoint{blank(monday + 6)}, []backfill.LoadPoint{loadPoint(monday, 3), loadPoint(monday+5, 5)}},
-			{[]backfill.LoadPoint{blank(monday + 2)}, []backfill.LoadPoint{loadPoint(monday+6, 5)}},
-			{[]backfill.LoadPoint{blank(monday), blank(day)}, []backfill.LoadPoint{loadPoint(monday, 5), loadPoint(day, 9)}},
+			{[]backfill.LoadPoint{blank(day - 3), blank(day - 1)}, []backfill.LoadPoint{viewsPoint(day-3, 5), viewsPoint(day-1, 7)}},
+			{[]backfill.LoadPoint{viewsPoint(day-5, 4), blank(day - 3)}, []backfill.LoadPoint{viewsPoint(day-3, 5)}},
+			{[]backfill.LoadPoint{blank(monday + 6)}, []backfill.LoadPoint{viewsPoint(monday, 3), viewsPoint(monday+5, 5)}},
+			{[]backfill.LoadPoint{blank(monday + 2)}, []backfill.LoadPoint{viewsPoint(monday+6, 5)}},
+			{[]backfill.LoadPoint{blank(monday), blank(day)}, []backfill.LoadPoint{viewsPoint(monday, 5), viewsPoint(day, 9)}},
 		} {
 			o, clean, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
-			results(t, o, importOf(l, c.before...))
-			got := results(t, o, importOf(l, c.after...))
+			importResults(t, o, importOf(l, c.before...))
+			got := importResults(t, o, importOf(l, c.after...))
 			require.NotContains(t, got, backfill.PointKept, n)
 			require.Contains(t, got, backfill.PointAdded, n)
 			for _, p := range c.before {
 				if p.Views != nil {
-					results(t, clean, importOf(l, p))
+					importResults(t, clean, importOf(l, p))
 				}
 			}
-			require.Equal(t, results(t, clean, importOf(l, c.after...)), got, n)
+			require.Equal(t, importResults(t, clean, importOf(l, c.after...)), got, n)
 			points := func(o *store.Org) []store.Point {
 				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
 				require.NoError(t, err)
@@ -275,11 +275,11 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the organisation o can also have rows of other days, on which only a replaced point was
+			for _, day := range history(clean) { // o can also have rows of days that had only a point that the second import replaced
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
-			require.NotContains(t, results(t, o, importOf(l, c.after...)), backfill.PointAdded)
+			require.NotContains(t, importResults(t, o, importOf(l, c.after...)), backfill.PointAdded)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 		}
 		// A measured point stays unchanged even if it has no counts.
@@ -287,7 +287,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
 		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
-			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day, 5))))
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day, 5))))
 		}
 	})
 }
@@ -298,9 +298,9 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		var points []backfill.LoadPoint
 		for d := day - 140; d <= day; d++ {
-			points = append(points, loadPoint(d, 1000+int64(d)))
+			points = append(points, viewsPoint(d, 1000+int64(d)))
 		}
-		got := results(t, o, importOf(l, points...))
+		got := importResults(t, o, importOf(l, points...))
 		folded := 0
 		for n, f := range got {
 			if f == backfill.PointFolded {
@@ -325,12 +325,12 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		}
 
 		once := storetest.StoredRows(t, db, o)
-		again := results(t, o, importOf(l, points...))
+		again := importResults(t, o, importOf(l, points...))
 		require.NotContains(t, again, backfill.PointAdded)
 		require.NotContains(t, again, backfill.PointKept)
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		db.Clock.Advance(5 * 24 * time.Hour)
-		require.NotContains(t, results(t, o, importOf(l, points...)), backfill.PointAdded)
+		require.NotContains(t, importResults(t, o, importOf(l, points...)), backfill.PointAdded)
 		require.Equal(t, once, storetest.StoredRows(t, db, o), "repeating the import later changes nothing either")
 	})
 }
@@ -344,15 +344,15 @@ func TestImport_mergesTwoFilesThatDivideAWeek(t *testing.T) {
 		monday := (day - 200).Week()
 		var points []backfill.LoadPoint
 		for d := monday; d < monday+14; d++ {
-			points = append(points, loadPoint(d, 10*int64(d-monday+1)))
+			points = append(points, viewsPoint(d, 10*int64(d-monday+1)))
 		}
 		for cut := 1; cut < 10; cut++ {
-			results(t, whole, importOf(storetest.Clip(t, cut), points...))
-			results(t, halves, importOf(storetest.Clip(t, cut), points[:cut]...))
-			require.NotContains(t, results(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
+			importResults(t, whole, importOf(storetest.Clip(t, cut), points...))
+			importResults(t, halves, importOf(storetest.Clip(t, cut), points[:cut]...))
+			require.NotContains(t, importResults(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
 		}
 		first, last := monday-10, day
-		require.Equal(t, readable(t, whole, first, last), readable(t, halves, first, last))
+		require.Equal(t, readableData(t, whole, first, last), readableData(t, halves, first, last))
 	})
 }
 
@@ -374,7 +374,7 @@ func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
 		}()
 		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept, backfill.PointKept, backfill.PointAdded},
-			results(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
+			importResults(t, o, importOf(l, viewsPoint(monday-1, 40), viewsPoint(monday, 45), viewsPoint(monday+6, 55), viewsPoint(monday+7, 60))))
 		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
 	})
 }
@@ -383,24 +383,24 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
-		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, loadPoint(day, 1)), false)
+		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, viewsPoint(day, 1)), false)
 		require.ErrorIs(t, err, store.ErrNotFound)
-		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day+1, 1)), false)
+		_, err = backfill.Import(t.Context(), o, importOf(l, viewsPoint(day+1, 1)), false)
 		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
-		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
+		_, err = backfill.Import(t.Context(), o, importOf(l, viewsPoint(day, 1), viewsPoint(day, 2)), false)
 		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
-		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
+		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), viewsPoint(day, 1)), false)
 		require.ErrorContains(t, err, "https://www.tiktok.com/@someone is not a link of a video")
 
-		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
+		in := importOf(l, viewsPoint(day-731, 1), viewsPoint(day-730, 2), viewsPoint(day-4, 3), viewsPoint(day-3, 3), viewsPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)
-		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, results(t, o, in))
-		in = importOf(l, loadPoint(day-4, 3))
-		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, results(t, o, in), "the first import has stored the upload date")
+		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, importResults(t, o, in))
+		in = importOf(l, viewsPoint(day-4, 3))
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, importResults(t, o, in), "the first import has stored the upload date")
 
 		recent := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
 		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
-			results(t, o, importOf(recent, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the upload day is known from the id")
+			importResults(t, o, importOf(recent, viewsPoint(day-7, 1), viewsPoint(day-6, 2), viewsPoint(day-4, 3))), "the upload day is known from the id")
 	})
 }
 
@@ -409,7 +409,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := storetest.NewOrg(t, db), storetest.Today(db)
 		watch := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
-		in := []backfill.ImportVideo{{Link: watch, Username: "rick", Points: []backfill.LoadPoint{loadPoint(day-1, 3)}}, {Link: storetest.Clip(t, 1)}}
+		in := []backfill.ImportVideo{{Link: watch, Username: "rick", Points: []backfill.LoadPoint{viewsPoint(day-1, 3)}}, {Link: storetest.Clip(t, 1)}}
 		done, err := backfill.Import(t.Context(), o, in, false)
 		require.NoError(t, err)
 		require.Equal(t, []bool{true, true}, []bool{done[0].New, done[1].New})
@@ -422,7 +422,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watch}}, true)
 		require.NoError(t, err)
-		done, err = backfill.Import(t.Context(), o, importOf(watch, loadPoint(day-2, 2), loadPoint(day, 5)), false)
+		done, err = backfill.Import(t.Context(), o, importOf(watch, viewsPoint(day-2, 2), viewsPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, done[0].Stopped)
 		require.False(t, done[0].New)
@@ -433,7 +433,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierLimited, store.SubscriptionNone)
 		require.NoError(t, err)
-		_, err = backfill.Import(t.Context(), db.Org(free.ID), importOf(storetest.Clip(t, 2), loadPoint(day, 5)), false)
+		_, err = backfill.Import(t.Context(), db.Org(free.ID), importOf(storetest.Clip(t, 2), viewsPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "without a subscription, the video is not fetched")
 	})
@@ -450,9 +450,9 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 			return storetest.ParseLink(t, fmt.Sprintf("https://www.youtube.com/watch?v=dQw4w9WgX%dQ", n))
 		}
 		importVideo := func(o *store.Org, n int) {
-			in := importOf(watch(n), loadPoint(day-1, 3))
+			in := importOf(watch(n), viewsPoint(day-1, 3))
 			in[0].AccountID = id
-			results(t, o, in)
+			importResults(t, o, in)
 		}
 		byID, o := storetest.ParseLink(t, "https://www.youtube.com/channel/"+id), storetest.NewOrg(t, db)
 		importVideo(o, 1)
@@ -489,9 +489,9 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
-		p := loadPoint(day-1, 300)
+		p := viewsPoint(day-1, 300)
 		p.Shares = new(int64(4))
-		results(t, o, importOf(l, p))
+		importResults(t, o, importOf(l, p))
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.EqualValues(t, 4, *v.LatestShares, "the imported count is the latest known one")

@@ -14,16 +14,16 @@ import (
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
 // changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange contains the amounts that an import adds to the sums of an account or organisation. They are added to the sums of one day and
-// of all later days.
+// dayChange contains the amounts that an import adds to the sums of an account or organisation. An amount is added to the sums of one day and to
+// the sums of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // change of the sum of each count
-	known  [store.MetricCount]int64 // change of the number of videos for which each count is known
+	counts [store.MetricCount]int64 // for each count: the change of its sum
+	known  [store.MetricCount]int64 // for each count: the change of the number of videos for which the count is known
 	videos int64                    // change of the number of videos
 }
 
-// add adds the amounts of the change o to the amounts of d.
-func (d *dayChange) add(o dayChange) {
+// addAmounts adds the amounts in o to the amounts in d.
+func (d *dayChange) addAmounts(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
 		d.known[n] += o.known[n]
@@ -44,40 +44,40 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change adds the changes in c to the changes that h has for the given day. They apply to the sums of this day and of all later days.
-func (h *history) change(day db.Date, c dayChange) {
+// addChange adds the amounts in c to the amounts that h has for the given day. They change the sums of this day and of all later days.
+func (h *history) addChange(day db.Date, c dayChange) {
 	sum := h.changes[day]
-	sum.add(c)
+	sum.addAmounts(c)
 	h.changes[day] = sum
 }
 
-// count adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. The parameter steps has the days on
-// which the video's last known counts change, and the new counts.
-func (h *history) count(steps []step, sign int64) {
+// addCounts adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. Each entry of the parameter steps has a
+// day on which last known counts of the video change, and the new counts.
+func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
 		was := known.All()
 		known.Update(s.Counts)
 		var c dayChange
 		for n, is := range known.All() {
-			c.counts[n] = sign * (value(is) - value(was[n]))
+			c.counts[n] = sign * (valueOrZero(is) - valueOrZero(was[n]))
 			if is != nil && was[n] == nil {
 				c.known[n] = sign
 			}
 		}
-		h.change(s.day, c)
+		h.addChange(s.day, c)
 	}
 }
 
-// videoSince returns the first day on which the video counts as tracked. This is the day of the video's first point, or the day of its
-// creation (today for a new video) if that is earlier. If the parameter all is true, the video's points after the import are used. If it is
-// false, the points that the video had before the import are used. For a weekly point, the day is the Monday of its week.
-func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
+// trackedSince returns the first day on which the sums include the video. This is the day of the video's first point, or the day of its creation if
+// that is earlier. A new video is created today. If the parameter all is true, trackedSince uses the points that the video has after the import,
+// and otherwise the points that it had before. For a weekly point, the day is the Monday of its week.
+func (m *mergedVideo) trackedSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
 		since = m.before.CreatedAt.Day()
 	}
-	if steps := m.steps(all); len(steps) > 0 {
+	if steps := m.countSteps(all); len(steps) > 0 {
 		since = min(since, steps[0].day)
 	}
 	return since
@@ -86,14 +86,14 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 // addVideo records in h how the import of one video changes the sums. The parameter countedBefore is true if the sums of the account or
 // organisation already include the video.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
-	h.count(m.steps(true), 1)
+	h.addCounts(m.countSteps(true), 1)
 	if countedBefore {
-		h.count(m.steps(false), -1)
+		h.addCounts(m.countSteps(false), -1)
 	}
 	if !m.after.Removed {
-		h.change(m.videoSince(true, today), dayChange{videos: 1})
+		h.addChange(m.trackedSince(true, today), dayChange{videos: 1})
 		if countedBefore && !m.isNew {
-			h.change(m.videoSince(false, today), dayChange{videos: -1})
+			h.addChange(m.trackedSince(false, today), dayChange{videos: -1})
 		}
 	}
 	for _, p := range m.added {
@@ -101,8 +101,8 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	}
 }
 
-// addDays updates the rows of organisation_days, and the rows of account_days of the accounts whose videos the import changes.
-func (i *importing) addDays() error {
+// updateDays updates the rows of organisation_days, and the rows of account_days of the accounts whose videos the import changes.
+func (i *importing) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
 		org.addVideo(m, true, today)
@@ -114,10 +114,10 @@ func (i *importing) addDays() error {
 			accounts[*id].addVideo(m, m.before.LinkedAccountID != nil, today)
 		}
 	}
-	if err := i.addOrganisationDays(org); err != nil {
+	if err := i.updateOrganisationDays(org); err != nil {
 		return err
 	}
-	return i.addAccountDays(accounts)
+	return i.updateAccountDays(accounts)
 }
 
 // eachDay calls the function each for every day whose row changes or is missing, the oldest day first. The slice rows has the days that
@@ -131,7 +131,7 @@ func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayC
 	next, row := 0, -1
 	for _, day := range slices.Compact(days) {
 		for next < len(changed) && changed[next] <= day {
-			sum.add(h.changes[changed[next]])
+			sum.addAmounts(h.changes[changed[next]])
 			next++
 		}
 		if row+1 < len(rows) && rows[row+1] == day {
@@ -143,8 +143,8 @@ func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayC
 	}
 }
 
-// addOrganisationDays updates the rows of organisation_days with the changes of h.
-func (i *importing) addOrganisationDays(h *history) error {
+// updateOrganisationDays updates the rows of organisation_days with the changes of h.
+func (i *importing) updateOrganisationDays(h *history) error {
 	var rows []organisationDay
 	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
 		return err
@@ -180,9 +180,9 @@ type accountDay struct {
 	Source *string
 }
 
-// addAccountDays updates the rows of account_days. The parameter accounts has the changes of the sums for each account, by the account's
+// updateAccountDays updates the rows of account_days. The parameter accounts has the changes of the sums for each account, by the account's
 // id.
-func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
+func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
 	if len(accounts) == 0 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 			d.Videos += c.videos
 			for n, to := range d.Counts.Fields() {
 				if *to != nil || c.known[n] > 0 {
-					sum := value(*to) + c.counts[n]
+					sum := valueOrZero(*to) + c.counts[n]
 					*to = &sum
 				}
 			}

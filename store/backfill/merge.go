@@ -30,7 +30,7 @@ type mergedVideo struct {
 // m.gone.
 func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
-	uploaded := m.uploaded()
+	uploaded := m.firstPossibleDay()
 	oldest := today - keep.Daily
 	for n, p := range m.in.Points {
 		if results[n] = m.classifyPoint(p, uploaded, today, keep); results[n] == PointAdded {
@@ -60,8 +60,8 @@ func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult 
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify then
-// compares the imported points with each other. The parameter uploaded is the first day on which the video can have a point.
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify later compares
+// the imported points with each other. The parameter uploaded is the first day on which the video can have a point.
 func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -111,9 +111,9 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 // video's id and can be some hours wrong. Another tracker may also use the days of another time zone.
 const UploadMargin db.Date = 1
 
-// uploaded returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
+// firstPossibleDay returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
 // date is unknown.
-func (m *mergedVideo) uploaded() db.Date {
+func (m *mergedVideo) firstPossibleDay() db.Date {
 	switch {
 	case m.before.UploadedAt != nil:
 		return *m.before.UploadedAt - UploadMargin
@@ -142,7 +142,7 @@ func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 // the week. The result rounded is true if one of the points is rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
-	if w := m.weekOf(week); w != nil {
+	if w := m.weeklyPoint(week); w != nil {
 		known, rounded = w.Counts, w.Source == roundedImport
 	}
 	for _, p := range m.added[:n+1] {
@@ -154,8 +154,8 @@ func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	return known, rounded
 }
 
-// weekOf returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
-func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
+// weeklyPoint returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
+func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
 	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
 	if n < 0 {
 		return nil
@@ -163,16 +163,16 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day on which last known counts of a video change. If a count of the step is not nil, it is the last known value from this day
-// on. This holds until a later step has a value for the same count.
+// step is a day on which last known counts of a video change. If a count of the step is not nil, it is the last known value from this day on, until
+// a later step has another value for the same count.
 type step struct {
 	day db.Date
 	store.Counts
 }
 
-// step converts the stored point to a step: its counts are the last known counts from this day on. A weekly point becomes a step on the
-// Monday of its week.
-func (s *storedPoint) step() step {
+// toStep converts the stored point to a step: the counts of the point are the last known counts from this day on. A weekly point becomes a step on
+// the Monday of its week.
+func (s *storedPoint) toStep() step {
 	day := s.Day
 	if s.Weekly {
 		day = day.Week()
@@ -180,17 +180,17 @@ func (s *storedPoint) step() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the points of the video as steps, the oldest first. If all is true, it returns the points that the video has after the
+// countSteps returns the points of the video as steps, the oldest first. If all is true, it returns the points that the video has after the
 // import: stored and added points. If all is false, it returns the points that the video had before the import: stored and replaced points.
 // The step of a weekly point is on the Monday of its week, because the sums of all days of the week already include the point.
-func (m *mergedVideo) steps(all bool) []step {
+func (m *mergedVideo) countSteps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		out = append(out, s.step())
+		out = append(out, s.toStep())
 	}
 	if !all {
 		for _, s := range m.gone {
-			out = append(out, s.step())
+			out = append(out, s.toStep())
 		}
 	}
 	if all {
@@ -202,8 +202,9 @@ func (m *mergedVideo) steps(all bool) []step {
 	return out
 }
 
-// count sets LatestUpdatedAt, the latest counts and the growth of the video after the import, from all points of the video.
-func (m *mergedVideo) count() {
+// setLatestCounts sets the LatestUpdatedAt, the latest counts and the growth that the video has after the import. It computes them from all points
+// of the video.
+func (m *mergedVideo) setLatestCounts() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
 		v.LatestUpdatedAt = nil
@@ -239,7 +240,8 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// The day of the latest count is unknown, so only the count of a point after all stored points can replace it.
+			// No stored point has this count, so the day of the latest count is unknown. It is replaced only by the count of a point that is later
+			// than all stored points.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

@@ -94,23 +94,23 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
 			return err
 		}
-		if err := l.collections(b.Collections); err != nil {
+		if err := l.insertCollections(b.Collections); err != nil {
 			return err
 		}
-		accounts, err := l.unknown(b.Accounts)
+		accounts, err := l.newAccounts(b.Accounts)
 		if err != nil || len(accounts) == 0 {
 			return err
 		}
 		for i := range accounts {
-			if err := l.account(&accounts[i]); err != nil {
+			if err := l.addAccount(&accounts[i]); err != nil {
 				return err
 			}
 		}
-		return l.write()
+		return l.writeRows()
 	})
 }
 
-// loading is the state of one run of Load's transaction. It collects the rows of each table and the totals before they are written.
+// loading is the state of one run of the transaction of Load. It collects the rows of each table and the totals, which are written at the end.
 type loading struct {
 	*store.Org
 	tx     *gorm.DB
@@ -128,8 +128,8 @@ type loading struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loading) oldestDaily() db.Date {
+// firstDailyDay returns the first day for which a daily point is stored. For older days, one point a week is stored.
+func (l *loading) firstDailyDay() db.Date {
 	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
 }
 
@@ -143,16 +143,16 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return store.DatabaseOf(l.Org).MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
+	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, l.firstDailyDay()), l.now.Day())
 }
 
-// collections inserts the collections that the organisation does not have yet.
-func (l *loading) collections(collections []LoadCollection) error {
+// insertCollections inserts the collections that the organisation does not have yet.
+func (l *loading) insertCollections(collections []LoadCollection) error {
 	ids := make([]uuid.UUID, len(collections))
 	for i, c := range collections {
 		ids[i] = c.ID
 	}
-	known, err := l.known("collections", ids)
+	known, err := l.existingIDs("collections", ids)
 	if err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ func (l *loading) collections(collections []LoadCollection) error {
 	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
-// known returns those of the given ids for which the table already has a row of the organisation.
-func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+// existingIDs returns the ids of the rows of the organisation in a table. It looks only for the given ids.
+func (l *loading) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var found []uuid.UUID
@@ -195,13 +195,13 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	return known, nil
 }
 
-// unknown returns those of the given accounts that the organisation does not have yet. It compares the ids of the accounts.
-func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
+// newAccounts returns the accounts whose ids the organisation does not have yet.
+func (l *loading) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
 		ids[i] = a.ID
 	}
-	known, err := l.known("accounts", ids)
+	known, err := l.existingIDs("accounts", ids)
 	if err != nil {
 		return nil, err
 	}
@@ -214,8 +214,8 @@ func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	return fresh, nil
 }
 
-// account adds the rows of an account and of its videos to l.
-func (l *loading) account(in *LoadAccount) error {
+// addAccount adds the rows of an account and of its videos to l, which collects the rows.
+func (l *loading) addAccount(in *LoadAccount) error {
 	a := in.Account
 	a.OrganisationID = l.ID()
 	if n := len(in.Days); n > 0 {
@@ -224,7 +224,7 @@ func (l *loading) account(in *LoadAccount) error {
 	videos := make([]store.Video, len(in.Videos))
 	var measured []store.AccountVideo
 	for i := range in.Videos {
-		v, err := l.latest(&in.Videos[i], a.ID)
+		v, err := l.newVideo(&in.Videos[i], a.ID)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (l *loading) account(in *LoadAccount) error {
 		if v.LatestViews != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
 			v.OutlierMultiplier = new(float64(*v.LatestViews) / *stats.MedianViews)
 		}
-		l.video(v, &in.Videos[i])
+		l.addVideo(v, &in.Videos[i])
 	}
 	for _, c := range in.Collections {
 		l.accountsInCollections = append(l.accountsInCollections, []any{l.ID(), c, a.ID, a.CreatedAt})
@@ -279,7 +279,7 @@ func (l *loading) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
 		l.trackedAccounts++
-		l.followers, l.following = l.followers+value(a.LatestFollowersCount), l.following+value(a.LatestFollowingCount)
+		l.followers, l.following = l.followers+valueOrZero(a.LatestFollowersCount), l.following+valueOrZero(a.LatestFollowingCount)
 		e := store.AccountEntry(a, store.TrackAccountsRequest{Lane: l.lane}, false, l.now)
 		if e.NextAt = l.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
 			e.Depth = store.ListDepths[*a.TrackingType]
@@ -299,17 +299,17 @@ func (l *loading) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
 
-// value returns *n, or 0 if n is nil.
-func value(n *int64) int64 {
+// valueOrZero returns *n, or 0 if n is nil.
+func valueOrZero(n *int64) int64 {
 	if n == nil {
 		return 0
 	}
 	return *n
 }
 
-// latest returns the video that the parameter in describes. It sets the latest counts and the growth of the video, which it computes from
-// in.Points. It returns an error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
-func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
+// newVideo returns the video that the parameter in describes. It computes the latest counts and the growth of the video from in.Points. It returns
+// an error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
+func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
 	for i, p := range in.Points {
@@ -356,9 +356,9 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// video adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds a request to
+// addVideo adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds a request to
 // fetch the video to the entries for the queue. The caller must have set the latest counts and growth of v.
-func (l *loading) video(v *store.Video, in *LoadVideo) {
+func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
@@ -370,7 +370,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	for _, c := range in.Collections {
 		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
 	}
-	l.points(v.ID, in.Points)
+	l.addPoints(v.ID, in.Points)
 	l.totals.Add(latest)
 	if v.UploadedAt != nil {
 		if l.uploads == nil {
@@ -393,11 +393,11 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points adds the rows of a video's points to l. For the days before oldestDaily, it adds only one weekly point for each week, because the
+// addPoints adds the rows of a video's points to l. For the days before firstDailyDay, it adds only one weekly point for each week, because the
 // retention job also keeps only weekly points of such old days.
-func (l *loading) points(video uuid.UUID, points []LoadPoint) {
-	oldest := l.oldestDaily()
-	var known store.Counts // the last known counts up to the point, within the week of the point
+func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
+	oldest := l.firstDailyDay()
+	var known store.Counts // the last known counts of the week of the point, up to the point
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
@@ -422,8 +422,8 @@ type fetchedTarget struct {
 	views      *int64     // views that the fetch reported; nil for an account
 }
 
-// write writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
-func (l *loading) write() error {
+// writeRows writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
+func (l *loading) writeRows() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
 		name    string
@@ -448,7 +448,7 @@ func (l *loading) write() error {
 			return err
 		}
 		if t.name == "videos" {
-			if err := store.DatabaseOf(l.Org).Grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
+			if err := store.DatabaseOf(l.Org).UpdateStatistics(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
 				return err
 			}
 		}

@@ -24,8 +24,8 @@ type dataset struct {
 	titles map[string]string
 }
 
-// ids returns the external ids of the videos in ascending order.
-func (p dataset) ids() []string {
+// sortedIDs returns the external ids of the videos in ascending order.
+func (p dataset) sortedIDs() []string {
 	ids := make([]string, 0, len(p.views))
 	for id := range p.views {
 		ids = append(ids, id)
@@ -34,17 +34,17 @@ func (p dataset) ids() []string {
 	return ids
 }
 
-// growing returns a function that returns the views on a day. The views start at from and grow by the same number each day.
-func growing(from, by int64) func(int) *int64 {
+// growingViews returns a function that returns the views on a day. The views start at from and grow by the same number each day.
+func growingViews(from, by int64) func(int) *int64 {
 	return func(day int) *int64 { return new(from + by*int64(day)) }
 }
 
-// sample returns a dataset with four videos: one grows slowly, one grows fast, one lacks counts on some days, and one never has counts.
-func sample(days int) dataset {
+// sampleDataset returns a dataset with four videos: one grows slowly, one grows fast, one lacks counts on some days, and one never has counts.
+func sampleDataset(days int) dataset {
 	return dataset{days: days,
 		views: map[string]func(int) *int64{
-			"7301234567890000001": growing(1000, 10),
-			"7301234567890000002": growing(2000, 15000),
+			"7301234567890000001": growingViews(1000, 10),
+			"7301234567890000002": growingViews(2000, 15000),
 			"7301234567890000003": func(day int) *int64 {
 				if day > 3 && day < 8 {
 					return nil
@@ -58,8 +58,8 @@ func sample(days int) dataset {
 	}
 }
 
-// facts returns the values that the source reports for a video on a day.
-func (p dataset) facts(id string, day int) ingest.VideoFacts {
+// factsOn returns the values that the source reports for a video on a day.
+func (p dataset) factsOn(id string, day int) ingest.VideoFacts {
 	views := p.views[id](day)
 	f := ingest.VideoFacts{Views: views, Title: new(p.titles[id]), Username: new("someone"), AccountID: new("42"),
 		UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC)), LengthSeconds: new(12.5)}
@@ -69,16 +69,16 @@ func (p dataset) facts(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// batch returns the dataset as an argument of Load. The last point of each video has the time now.
-func (p dataset) batch(now time.Time) backfill.LoadBatch {
+// toBatch returns the dataset as an argument of Load. The last point of each video has the time now.
+func (p dataset) toBatch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
-	for n, id := range p.ids() {
+	for n, id := range p.sortedIDs() {
 		v := backfill.LoadVideo{Video: store.Video{ID: fixedID(100 + n), Platform: link.TikTok, ExternalID: id,
 			Link: "https://www.tiktok.com/@someone/video/" + id, Username: "someone", Title: p.titles[id], VideoLength: new("12.5"),
 			UploadedAt: new(store.DateOf(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))), CreatedAt: account.CreatedAt, Direct: true}}
 		for day := range p.days {
-			f := p.facts(id, day)
+			f := p.factsOn(id, day)
 			v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(now.AddDate(0, 0, day-p.days+1)),
 				Counts: store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments}})
 		}
@@ -105,24 +105,24 @@ func allVideos(t *testing.T, o *store.Org) []store.Video {
 func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		p := sample(12)
+		p := sampleDataset(12)
 		today := db.Clock.Now()
 		fetched, loaded := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 
 		db.Clock.Set(today.AddDate(0, 0, -p.days+1))
 		var links []link.Link
-		for _, id := range p.ids() {
+		for _, id := range p.sortedIDs() {
 			links = append(links, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/"+id))
 		}
 		storetest.Track(t, fetched, links...)
 		for day := range p.days {
-			deliverEach(t, db, func(id string) ingest.VideoFacts { return p.facts(id, day) })
+			deliverEach(t, db, func(id string) ingest.VideoFacts { return p.factsOn(id, day) })
 			if day+1 < p.days {
 				db.Clock.Advance(24 * time.Hour)
 			}
 		}
 		require.Equal(t, today, db.Clock.Now())
-		require.NoError(t, backfill.Load(t.Context(), loaded, p.batch(today)))
+		require.NoError(t, backfill.Load(t.Context(), loaded, p.toBatch(today)))
 
 		want, got := allVideos(t, fetched), allVideos(t, loaded)
 		require.Len(t, got, len(want))
@@ -193,7 +193,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		b := sample(200).batch(db.Clock.Now())
+		b := sampleDataset(200).toBatch(db.Clock.Now())
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		today := store.DateOf(db.Clock.Now())
 		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
@@ -222,7 +222,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		b := sample(5).batch(db.Clock.Now())
+		b := sampleDataset(5).toBatch(db.Clock.Now())
 		parent, child := fixedID(900), fixedID(901)
 		b.Collections = []backfill.LoadCollection{{ID: parent, Name: "Parent", CreatedAt: 1, Hashtags: []string{"#CAT"}},
 			{ID: child, ParentID: &parent, Name: "Child", CreatedAt: 2}}
@@ -266,7 +266,7 @@ func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		b := sample(3).batch(db.Clock.Now())
+		b := sampleDataset(3).toBatch(db.Clock.Now())
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		claim := func(kind queue.Kind) []queue.Target {
@@ -275,7 +275,7 @@ func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 			return c.Targets
 		}
 		require.Empty(t, claim("video"))
-		collecting, err := db.Queue.Collecting(t.Context())
+		collecting, err := db.Queue.CollectingState(t.Context())
 		require.NoError(t, err)
 		require.ElementsMatch(t, []queue.StatusCount{{Platform: link.TikTok, Kind: queue.KindVideo, Status: queue.FetchOK, Targets: 4},
 			{Platform: link.TikTok, Kind: queue.KindAccount, Status: queue.FetchPending, Targets: 1}}, collecting.Statuses)
@@ -297,13 +297,13 @@ func TestLoad_refusesInvalidData(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := db.Clock.Now()
 		o := storetest.NewOrg(t, db)
-		require.ErrorIs(t, backfill.Load(t.Context(), db.Org(store.NewID()), sample(2).batch(now)), store.ErrNotFound)
-		require.ErrorContains(t, backfill.Load(t.Context(), o, sample(2).batch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
-		b := sample(2).batch(now)
+		require.ErrorIs(t, backfill.Load(t.Context(), db.Org(store.NewID()), sampleDataset(2).toBatch(now)), store.ErrNotFound)
+		require.ErrorContains(t, backfill.Load(t.Context(), o, sampleDataset(2).toBatch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
+		b := sampleDataset(2).toBatch(now)
 		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At
 		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "points must be in the order of time, at most one on each day, and not in the future")
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
-		require.ErrorIs(t, backfill.Load(t.Context(), o, sample(2).batch(now)), store.ErrDuplicate)
+		require.ErrorIs(t, backfill.Load(t.Context(), o, sampleDataset(2).toBatch(now)), store.ErrDuplicate)
 		require.Len(t, allVideos(t, o), 1, "a refused batch writes nothing")
 	})
 }

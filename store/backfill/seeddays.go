@@ -76,7 +76,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 		of.counts.Add(d.counts)
 		if a.Tracked {
 			of.accounts++
-			of.followers, of.following = of.followers+value(known.Followers), of.following+value(known.Following)
+			of.followers, of.following = of.followers+valueOrZero(known.Followers), of.following+valueOrZero(known.Following)
 		}
 	}
 }

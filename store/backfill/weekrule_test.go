@@ -24,8 +24,8 @@ func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backf
 	return monday + 6, points
 }
 
-// requireMergedSunday checks that the week has only one point, on Sunday, with the views of Saturday and the likes of Sunday.
-func requireMergedSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
+// requireOneSundayPoint checks that the week has only one point, on Sunday, with the views of Saturday and the likes of Sunday.
+func requireOneSundayPoint(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
 	t.Helper()
 	got, err := o.History(t.Context(), ref, sunday-6, sunday+7)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func requireMergedSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday 
 func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, b := storetest.NewOrg(t, db), sample(1).batch(db.Clock.Now())
+		o, b := storetest.NewOrg(t, db), sampleDataset(1).toBatch(db.Clock.Now())
 		sunday, points := weekWithoutSundayViews(db)
 		// The next week has a point without views and likes, so it must not get these counts from the week before.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
@@ -58,16 +58,16 @@ func TestImport_keepsCountsOfEarlierDaysIfTheLastDayOfTheWeekHasNone(t *testing.
 		for n, cut := range []int{0, 3, 6} { // the first import has the points before the index cut, the second import has the other points
 			l := storetest.Clip(t, n)
 			if cut > 0 {
-				results(t, o, importOf(l, points[:cut]...))
+				importResults(t, o, importOf(l, points[:cut]...))
 			}
-			results(t, o, importOf(l, points[cut:]...))
-			requireMergedSunday(t, o, store.VideoRef{Link: l}, sunday)
+			importResults(t, o, importOf(l, points[cut:]...))
+			requireOneSundayPoint(t, o, store.VideoRef{Link: l}, sunday)
 			once := storetest.StoredRows(t, db, o)
-			again := results(t, o, importOf(l, points...))
+			again := importResults(t, o, importOf(l, points...))
 			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointFolded}, 6), backfill.PointThere), again)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
-			other := loadPoint(sunday, 1501)
-			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, other)))
+			other := viewsPoint(sunday, 1501)
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, other)))
 		}
 	})
 }

@@ -22,8 +22,8 @@ import (
 
 func noProgress(int64, int64) {}
 
-// write returns a backup of a database.
-func write(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
+// writeBackup writes a backup of a database and returns the bytes of the file.
+func writeBackup(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
 	t.Helper()
 	var out bytes.Buffer
 	summary, err := backup.Write(t.Context(), s, "v1.2.3", &out, noProgress)
@@ -31,8 +31,8 @@ func write(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
 	return out.Bytes(), summary
 }
 
-// text returns the lines of a backup, decompressed.
-func text(t *testing.T, backup []byte) string {
+// backupText decompresses a backup and returns its lines.
+func backupText(t *testing.T, backup []byte) string {
 	t.Helper()
 	r, err := zstd.NewReader(bytes.NewReader(backup))
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func text(t *testing.T, backup []byte) string {
 	return string(content)
 }
 
-// compress returns a backup that consists of the given lines, compressed.
-func compress(t *testing.T, lines string) []byte {
+// compressLines returns a backup that consists of the given lines, compressed.
+func compressLines(t *testing.T, lines string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := zstd.NewWriter(&out)
@@ -54,9 +54,9 @@ func compress(t *testing.T, lines string) []byte {
 	return out.Bytes()
 }
 
-// fill writes rows to every table of a database. Some values are easy to change by mistake when they are copied, such as the largest
+// fillAllTables writes rows to every table of a database. Some of their values are easily changed by mistakes in copying, such as the largest
 // integer and texts with control characters.
-func fill(t *testing.T, db *storetest.DB) *store.Org {
+func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	ctx := t.Context()
 	o := storetest.FullOrg(t, db)
@@ -73,9 +73,9 @@ func fill(t *testing.T, db *storetest.DB) *store.Org {
 	return o
 }
 
-// restore restores a backup into a database. It opens the database without storetest.Guard, because the Guard would refuse the statements
+// restoreBackup restores a backup into a database. It opens the database without storetest.Guard, because the Guard would refuse the statements
 // of Restore, which write the rows of all organisations.
-func restore(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error) {
+func restoreBackup(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
@@ -125,20 +125,20 @@ func valueFor(c idb.StoredColumn, o *store.Org) any {
 func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		fillEmptyTables(t, db, fill(t, db))
-		file, written := write(t, db.Store)
-		require.NotContains(t, text(t, file), `"rows":0}`, "every table has rows")
+		fillEmptyTables(t, db, fillAllTables(t, db))
+		file, written := writeBackup(t, db.Store)
+		require.NotContains(t, backupText(t, file), `"rows":0}`, "every table has rows")
 		checked, err := backup.Check(bytes.NewReader(file), noProgress)
 		require.NoError(t, err)
 		require.Equal(t, written, checked)
 		for _, engine := range storetest.Engines {
 			restored := storetest.NewEmpty(t, engine)
-			read, err := restore(t, restored, file)
+			read, err := restoreBackup(t, restored, file)
 			require.NoError(t, err, engine)
 			require.Equal(t, written, read, engine)
-			again, second := write(t, restored.Store)
-			_, before, _ := strings.Cut(text(t, file), "\n")
-			_, after, _ := strings.Cut(text(t, again), "\n")
+			again, second := writeBackup(t, restored.Store)
+			_, before, _ := strings.Cut(backupText(t, file), "\n")
+			_, after, _ := strings.Cut(backupText(t, again), "\n")
 			require.Equal(t, before, after, engine)
 			require.Equal(t, written.SHA256, second.SHA256)
 			require.NoError(t, restored.CheckSchema(t.Context()))
@@ -177,9 +177,9 @@ func TestWrite_containsTheStateOfOneMoment(t *testing.T) {
 			for len(committed) > 0 {
 				<-committed
 			}
-			file, _ := write(t, db.Store)
+			file, _ := writeBackup(t, db.Store)
 			restored := storetest.NewEmpty(t, "sqlite")
-			_, err := restore(t, restored, file)
+			_, err := restoreBackup(t, restored, file)
 			require.NoError(t, err)
 			counts := storetest.Column[int64](t, restored, "SELECT videos - (SELECT COUNT(*) FROM videos) FROM organisation_totals UNION ALL SELECT COUNT(*) - (SELECT COUNT(*) FROM videos) FROM fetch_targets")
 			require.Equal(t, []int64{0, 0}, counts)
@@ -192,24 +192,24 @@ func TestWrite_containsTheStateOfOneMoment(t *testing.T) {
 func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 	t.Parallel()
 	source := storetest.New(t, "sqlite")
-	fill(t, source)
-	file, _ := write(t, source.Store)
-	content := text(t, file)
+	fillAllTables(t, source)
+	file, _ := writeBackup(t, source.Store)
+	content := backupText(t, file)
 	lines := strings.SplitAfter(content, "\n")
 	damagedFiles := map[string][]byte{
 		"an empty file":                                       nil,
 		"the first bytes of a ZIP file":                       []byte("PK\x03\x04"),
-		"a compressed CSV file":                               compress(t, "link,views\n"),
+		"a compressed CSV file":                               compressLines(t, "link,views\n"),
 		"a backup truncated after half of its bytes":          file[:len(file)/2],
 		"a backup without its last byte":                      file[:len(file)-1],
-		"a backup followed by a second compressed text":       slices.Concat(file, compress(t, "{}\n")),
-		"a backup without its last line":                      compress(t, strings.Join(lines[:len(lines)-2], "")),
-		"a backup with a changed count":                       compress(t, strings.Replace(content, "9223372036854775807", "9223372036854775806", 1)),
-		"a backup with a text in place of a count":            compress(t, strings.Replace(content, "9223372036854775807", `"1"`, 1)),
-		"a backup without one of its rows":                    compress(t, strings.Join(slices.Delete(slices.Clone(lines), 2, 3), "")),
-		"a backup with a table that the schema does not have": compress(t, strings.Replace(content, `{"table":"videos"`, `{"table":"pg_authid"`, 1)),
-		"a backup with a column that the table does not have": compress(t, strings.Replace(content, `"name":"username"`, `"name":"user"`, 1)),
-		"a backup with a line that is not valid JSON":         compress(t, strings.Replace(content, "[", "[[", 1)),
+		"a backup followed by a second compressed text":       slices.Concat(file, compressLines(t, "{}\n")),
+		"a backup without its last line":                      compressLines(t, strings.Join(lines[:len(lines)-2], "")),
+		"a backup with a changed count":                       compressLines(t, strings.Replace(content, "9223372036854775807", "9223372036854775806", 1)),
+		"a backup with a text in place of a count":            compressLines(t, strings.Replace(content, "9223372036854775807", `"1"`, 1)),
+		"a backup without one of its rows":                    compressLines(t, strings.Join(slices.Delete(slices.Clone(lines), 2, 3), "")),
+		"a backup with a table that the schema does not have": compressLines(t, strings.Replace(content, `{"table":"videos"`, `{"table":"pg_authid"`, 1)),
+		"a backup with a column that the table does not have": compressLines(t, strings.Replace(content, `"name":"username"`, `"name":"user"`, 1)),
+		"a backup with a line that is not valid JSON":         compressLines(t, strings.Replace(content, "[", "[[", 1)),
 	}
 	flipped := slices.Clone(file)
 	flipped[len(flipped)/3] ^= 4
@@ -217,14 +217,14 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		db := storetest.NewEmpty(t, engine)
 		for name, bad := range damagedFiles {
-			_, err := restore(t, db, bad)
+			_, err := restoreBackup(t, db, bad)
 			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
 			if name != "a backup with a table that the schema does not have" && name != "a backup with a column that the table does not have" { // Check does not compare tables and columns with the database, so only Restore finds these two faults
 				_, err = backup.Check(bytes.NewReader(bad), noProgress)
 				require.ErrorAs(t, err, new(*backup.DamagedError), name)
 			}
 		}
-		_, err := restore(t, db, file)
+		_, err := restoreBackup(t, db, file)
 		require.NoError(t, err, "after all refused backups, the database is still empty")
 	}
 }
@@ -233,8 +233,8 @@ func TestRestore_refusesADatabaseWithRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.NewOrg(t, db)
-		file, _ := write(t, db.Store)
-		_, err := restore(t, db, file)
+		file, _ := writeBackup(t, db.Store)
+		_, err := restoreBackup(t, db, file)
 		require.ErrorContains(t, err, "the database is not empty, table organisations has rows")
 	})
 }
@@ -246,20 +246,20 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 		_, err := old.DB().MigrateTo(t.Context(), 21) // the next migration adds columns to the table collectors
 		require.NoError(t, err)
 		old.Exec(t, "INSERT INTO collectors (id, seen_at, serves) VALUES (?, 5, 'tiktok')", store.NewID())
-		file, written := write(t, old.Store)
+		file, written := writeBackup(t, old.Store)
 		require.EqualValues(t, 21, written.Schema)
 		restored := storetest.NewEmpty(t, db.Engine)
-		_, err = restore(t, restored, file)
+		_, err = restoreBackup(t, restored, file)
 		require.NoError(t, err)
 		require.NoError(t, restored.CheckSchema(t.Context()))
 		require.Equal(t, []string{"tiktok"}, storetest.Column[string](t, restored, "SELECT serves FROM collectors"))
 
-		_, err = restore(t, storetest.New(t, db.Engine), file)
+		_, err = restoreBackup(t, storetest.New(t, db.Engine), file)
 		require.ErrorContains(t, err, "but the backup has version 21: restore into a new database")
-		newer := compress(t, strings.Replace(text(t, file), `"schema":21`, `"schema":1000`, 1))
-		_, err = restore(t, storetest.NewEmpty(t, db.Engine), newer)
+		newer := compressLines(t, strings.Replace(backupText(t, file), `"schema":21`, `"schema":1000`, 1))
+		_, err = restoreBackup(t, storetest.NewEmpty(t, db.Engine), newer)
 		require.ErrorAs(t, err, new(*store.SchemaError))
-		other := compress(t, strings.Replace(text(t, file), `"version":1`, `"version":2`, 1))
+		other := compressLines(t, strings.Replace(backupText(t, file), `"version":1`, `"version":2`, 1))
 		_, err = backup.Check(bytes.NewReader(other), noProgress)
 		require.ErrorContains(t, err, "use the version of the program that wrote the backup, v1.2.3")
 	})
@@ -278,7 +278,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"format":"reeltally-backup","version":1,"rows":1}` + "\n" + `{"table":"videos","columns":[{"name":"id","kind":"integer"}]}` + "\n[1]\n" + `{"end":"videos","rows":1}` + "\n"))
 	f.Add([]byte(`{"format":"reeltally-backup","version":1}` + "\n" + `{"end":"backup","rows":0,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}` + "\n"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
-		if _, err := backup.Check(bytes.NewReader(compress(t, string(lines))), noProgress); err != nil {
+		if _, err := backup.Check(bytes.NewReader(compressLines(t, string(lines))), noProgress); err != nil {
 			return
 		}
 		require.Contains(t, string(lines), "reeltally-backup")

@@ -35,7 +35,7 @@ func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 		return Summary{}, err
 	}
 	defer r.close()
-	return r.each(func(tableStart) error { return nil }, func([]any) error { return nil }, func(string, int64) error { return nil })
+	return r.readTables(func(tableStart) error { return nil }, func([]any) error { return nil }, func(string, int64) error { return nil })
 }
 
 // reader reads one backup.
@@ -55,7 +55,7 @@ func newReader(from io.Reader, progress func(done, of int64)) (*reader, error) {
 		return nil, err
 	}
 	r := &reader{lines: bufio.NewReaderSize(text, 64<<10), close: text.Close, sum: sha256.New(), progress: progress}
-	line, err := r.next()
+	line, err := r.nextLine()
 	if err == nil {
 		err = r.readHeader(line)
 	}
@@ -77,8 +77,8 @@ func (r *reader) readHeader(line []byte) error {
 	return nil
 }
 
-// next returns the next line without its line feed.
-func (r *reader) next() ([]byte, error) {
+// nextLine returns the next line without its line feed.
+func (r *reader) nextLine() ([]byte, error) {
 	line, err := r.lines.ReadBytes('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -91,21 +91,21 @@ func (r *reader) next() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// each reads all tables. It calls the function start at the beginning of each table, and the function row for each row. At the end of each
+// readTables reads all tables. It calls the function start at the beginning of each table, and the function row for each row. At the end of each
 // table, it calls the function finish with the table's name and number of rows. The values of a row are nil, or a string, int64, float64,
 // bool or []byte. At the end, it compares the checksum of the lines that it has read with the checksum in the last line of the backup.
-func (r *reader) each(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
+func (r *reader) readTables(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if err != nil {
 			return Summary{}, err
 		}
 		var table tableStart
 		if json.Unmarshal(line, &table) != nil || table.Table == "" {
-			return summary, r.finish(line, &summary)
+			return summary, r.checkLastLine(line, &summary)
 		}
-		r.add(line)
+		r.addToChecksum(line)
 		if err := start(table); err != nil {
 			return Summary{}, err
 		}
@@ -116,15 +116,15 @@ func (r *reader) each(start func(tableStart) error, row func(values []any) error
 	}
 }
 
-// add adds a line and its line feed to the checksum.
-func (r *reader) add(line []byte) {
+// addToChecksum adds a line and its line feed to the checksum.
+func (r *reader) addToChecksum(line []byte) {
 	r.sum.Write(line)
 	r.sum.Write([]byte{'\n'})
 }
 
-// finish checks the last line of the backup: it compares the checksum and the number of rows. It also sets the checksum of summary.
-func (r *reader) finish(line []byte, summary *Summary) error {
-	var last end
+// checkLastLine checks the last line of the backup: it compares the checksum and the number of rows. It also sets the checksum of summary.
+func (r *reader) checkLastLine(line []byte, summary *Summary) error {
+	var last endLine
 	if json.Unmarshal(line, &last) != nil || last.End != endOfBackup {
 		return damaged("the line after %d rows is neither the beginning of a table nor the end of the backup", r.done)
 	}
@@ -145,13 +145,13 @@ func (r *reader) finish(line []byte, summary *Summary) error {
 // eachRow reads the rows of a table up to the line that ends the table.
 func (r *reader) eachRow(table tableStart, row func(values []any) error, finish func(table string, rows int64) error) error {
 	for rows := int64(0); ; rows++ {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if err != nil {
 			return err
 		}
-		r.add(line)
+		r.addToChecksum(line)
 		if !bytes.HasPrefix(line, []byte{'['}) {
-			var last end
+			var last endLine
 			if json.Unmarshal(line, &last) != nil || last.End != table.Table || last.Rows != rows {
 				return damaged("the line after the rows of table %s must end the table and say that it has %d rows", table.Table, rows)
 			}

@@ -39,10 +39,10 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 		}
 		started = true
 		l := loader{db: s.DB(), tables: tables, tx: tx, insert: insert}
-		if err := l.begin(); err != nil {
+		if err := l.beginRestore(); err != nil {
 			return err
 		}
-		summary, err = r.each(l.start, l.add, l.finish)
+		summary, err = r.readTables(l.startTable, l.addRow, l.finishTable)
 		return err
 	})
 	if err != nil {
@@ -79,7 +79,7 @@ func prepare(ctx context.Context, d *db.DB, h Header) error {
 	if err != nil {
 		return damaged("last_day: %v", err)
 	}
-	return d.MakeDays(ctx, first, last)
+	return d.CreatePartitions(ctx, first, last)
 }
 
 // settings is the only table that may have rows before Restore, because a migration and the first start of a program write to it. Restore
@@ -94,7 +94,7 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 	}
 	return d.Snapshot(ctx, func(now *db.Snapshot) error {
 		for _, table := range tables {
-			rows, err := now.Rows(ctx, table.Name)
+			rows, err := now.CountRows(ctx, table.Name)
 			if err != nil {
 				return err
 			}
@@ -128,17 +128,17 @@ type loader struct {
 	bytes   int               // number of bytes of the texts in rows
 }
 
-// begin prepares the transaction: it delays the checks of foreign keys, and deletes the rows of the table settings.
-func (l *loader) begin() error {
+// beginRestore prepares the transaction of a restore: it delays the checks of foreign keys, and deletes the rows of the table settings.
+func (l *loader) beginRestore() error {
 	if err := db.DeferForeignKeys(l.tx); err != nil {
 		return err
 	}
 	return l.tx.Exec("DELETE FROM " + settings).Error
 }
 
-// start prepares the loader for the rows of a table: it looks up the columns of the table in the database. It returns a *DamagedError if
+// startTable prepares the loader for the rows of a table: it looks up the columns of the table in the database. It returns a *DamagedError if
 // the database does not have the table or one of its columns.
-func (l *loader) start(t tableStart) error {
+func (l *loader) startTable(t tableStart) error {
 	at := slices.IndexFunc(l.tables, func(s db.StoredTable) bool { return s.Name == t.Table })
 	if at < 0 {
 		return damaged("the table %q is unknown", t.Table)
@@ -158,8 +158,8 @@ func (l *loader) start(t tableStart) error {
 	return nil
 }
 
-// add adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
-func (l *loader) add(values []any) error {
+// addRow adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
+func (l *loader) addRow(values []any) error {
 	for i, c := range l.columns {
 		value, err := c.Insertable(values[i])
 		if err != nil {
@@ -171,7 +171,7 @@ func (l *loader) add(values []any) error {
 		values[i] = value
 	}
 	if l.isFull(values) {
-		if err := l.flush(); err != nil {
+		if err := l.insertRows(); err != nil {
 			return err
 		}
 	}
@@ -192,20 +192,20 @@ func (l *loader) isFull(next []any) bool {
 	return len(l.rows) >= rowsAtOnce || l.bytes >= bytesAtOnce
 }
 
-// flush inserts the collected rows.
-func (l *loader) flush() error {
+// insertRows inserts the collected rows.
+func (l *loader) insertRows() error {
 	err := l.insert(l.table, l.names, l.rows)
 	l.rows, l.bytes = l.rows[:0], 0
 	return err
 }
 
-// finish inserts the last rows of a table.
-func (l *loader) finish(table string, rows int64) error {
-	if err := l.flush(); err != nil {
+// finishTable inserts the last rows of a table.
+func (l *loader) finishTable(table string, rows int64) error {
+	if err := l.insertRows(); err != nil {
 		return err
 	}
 	if !db.IsReferred(table) {
 		return nil
 	}
-	return l.db.Grown(l.tx, table, rows)
+	return l.db.UpdateStatistics(l.tx, table, rows)
 }

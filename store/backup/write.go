@@ -56,8 +56,8 @@ type tableStart struct {
 	Columns []db.StoredColumn `json:"columns"`
 }
 
-// end is the line that ends a table or the backup. SHA256 is set only at the end of the backup.
-type end struct {
+// endLine is the line that ends a table or the backup. SHA256 is set only at the end of the backup.
+type endLine struct {
 	End    string `json:"end"` // the name of the table, or "backup"
 	Rows   int64  `json:"rows"`
 	SHA256 string `json:"sha256,omitempty"`
@@ -95,7 +95,7 @@ func Write(ctx context.Context, s *store.Store, program string, w io.Writer, pro
 	if b.tables, err = s.DB().StoredTables(ctx); err != nil {
 		return Summary{}, err
 	}
-	err = s.DB().Snapshot(ctx, func(from *db.Snapshot) error { return b.write(ctx, from) })
+	err = s.DB().Snapshot(ctx, func(from *db.Snapshot) error { return b.writeLines(ctx, from) })
 	return b.summary, errors.Join(err, compressed.Close())
 }
 
@@ -110,8 +110,8 @@ type writer struct {
 	progress func(done, of int64)
 }
 
-// write writes the lines of the backup.
-func (b *writer) write(ctx context.Context, from *db.Snapshot) error {
+// writeLines writes the lines of the backup.
+func (b *writer) writeLines(ctx context.Context, from *db.Snapshot) error {
 	if err := b.writeHeader(ctx, from); err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func (b *writer) write(ctx context.Context, from *db.Snapshot) error {
 	}
 	b.progress(b.done, b.summary.Rows)
 	b.summary.SHA256 = hex.EncodeToString(b.sum.Sum(nil))
-	return writeLine(b.out, end{End: endOfBackup, Rows: b.done, SHA256: b.summary.SHA256})
+	return writeLine(b.out, endLine{End: endOfBackup, Rows: b.done, SHA256: b.summary.SHA256})
 }
 
 // writeHeader completes the header and writes it.
 func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
-	first, last, err := from.Days(ctx)
+	first, last, err := from.PointDays(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
 		b.summary.FirstDay, b.summary.LastDay = new(first.String()), new(last.String())
 	}
 	for _, table := range b.tables {
-		rows, err := from.Rows(ctx, table.Name)
+		rows, err := from.CountRows(ctx, table.Name)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table db.Sto
 	if err != nil {
 		return err
 	}
-	return writeLine(content, end{End: table.Name, Rows: b.done - before})
+	return writeLine(content, endLine{End: table.Name, Rows: b.done - before})
 }
 
 // writeLine writes a value as a line of JSON.

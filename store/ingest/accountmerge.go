@@ -12,11 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// merge merges the records a and other of one account into one tracked record, and returns that record. The parameter a is the record of
+// mergeRecords merges the records a and other of one account into one tracked record, and returns that record. The parameter a is the record of
 // the fetched target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted
 // record move to the kept record. The tracking type and the start of tracking come from other if other was tracked earlier than a, and from
 // a otherwise.
-func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
+func (d discovery) mergeRecords(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
 	if compareForMerge(other, a) < 0 {
 		into, from = other, a
@@ -30,14 +30,14 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	if err := d.countMerged(a, other); err != nil {
 		return nil, err
 	}
-	if err := d.moveAll(from.ID, into.ID); err != nil {
+	if err := d.moveRows(from.ID, into.ID); err != nil {
 		return nil, err
 	}
 	before := *into
 	into.Tracked, into.Removed = true, false
 	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
 	into.FetchState = a.FetchState
-	adopt(into, from)
+	mergeValues(into, from)
 	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
 		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name, "fetch_status": into.FetchStatus}).Error
@@ -66,9 +66,9 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt copies ids and profile values from the record other to the record a. It copies ids and values that a lacks. If other was fetched
-// later than a, the profile values of other also replace the profile values of a.
-func adopt(a, other *store.Account) {
+// mergeValues copies ids and profile values from the record other to the record a. An id is copied if a has none. A profile value is copied if a
+// has none, or if other was fetched later than a.
+func mergeValues(a, other *store.Account) {
 	older, newer := *other, *a
 	if other.CheckedAt != nil && (a.CheckedAt == nil || *other.CheckedAt > *a.CheckedAt) {
 		older, newer = *a, *other
@@ -98,10 +98,10 @@ func (d discovery) countMerged(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveAll moves the rows of the account oldID to the account keptID, and deletes the account oldID. If both accounts have a point of the
-// same day, the point of keptID is kept, and its missing follower counts are filled in. If both accounts have a subscription, only one
-// subscription is kept.
-func (d discovery) moveAll(oldID, keptID uuid.UUID) error {
+// moveRows moves the rows of the account oldID to the account keptID, and deletes the account oldID. If both accounts have a point of the same day,
+// the point of keptID is kept, and its missing follower counts are filled in from the other point. If both accounts have a subscription, only the
+// subscription of keptID is kept.
+func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	// If both accounts have a subscription, delete the subscription of oldID and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, oldID, d.org, store.KindAccount, keptID)

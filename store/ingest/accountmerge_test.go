@@ -18,8 +18,8 @@ func renamedFacts(videos []ingest.FoundVideo, followers int64) ingest.AccountFac
 	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
 }
 
-// byID returns the organisation's account with the given id.
-func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
+// accountByID returns the organisation's account with the given id.
+func accountByID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{ID: id})
 	require.NoError(t, err)
@@ -39,9 +39,9 @@ func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) 
 	return followers
 }
 
-// requireCountedOnce checks that the organisation has exactly one tracked account, with the given id and number of followers, and one
+// requireOneTrackedAccount checks that the organisation has exactly one tracked account, with the given id and number of followers, and one
 // subscription to that account.
-func requireCountedOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
+func requireOneTrackedAccount(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
 	t.Helper()
 	s, err := o.AccountStatistics(t.Context())
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func requireCountedOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UU
 	require.EqualValues(t, 1, days[0].Accounts)
 	require.Equal(t, followers, days[0].Followers)
 	require.EqualValues(t, 3, days[0].Following)
-	storetest.Consistent(t, db, o)
+	storetest.RequireConsistent(t, db, o)
 }
 
 func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
@@ -72,7 +72,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 			db.Clock.Advance(24 * time.Hour)
 		}
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Followers: new(int64(103))})
-		before := byID(t, o, id)
+		before := accountByID(t, o, id)
 
 		db.Clock.Advance(time.Hour) // the account @someone is due again only after a day
 		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
@@ -93,11 +93,11 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.Clip(t, 999)).LinkedAccountID)
 		_, err = o.Account(t.Context(), store.AccountRef{ID: second.AccountID})
 		require.ErrorIs(t, err, store.ErrNotFound)
-		requireCountedOnce(t, db, o, id, 110)
+		requireOneTrackedAccount(t, db, o, id, 110)
 
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, renamedFacts(nil, 120))
-		requireCountedOnce(t, db, o, id, 120)
+		requireOneTrackedAccount(t, db, o, id, 120)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryIfItIsFetchedFirst(t *testing
 		}
 		require.True(t, answered)
 		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
-		requireCountedOnce(t, db, o, id, 110)
+		requireOneTrackedAccount(t, db, o, id, 110)
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
 	})
 }
@@ -152,10 +152,10 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		require.Equal(t, began, *a.TrackedAt)
 		require.Equal(t, 5, storetest.TrackedVideos(t, o), "the videos of the account are tracked again")
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
-		requireCountedOnce(t, db, o, id, 110)
+		requireOneTrackedAccount(t, db, o, id, 110)
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, renamedFacts(videos, 120))
-		require.EqualValues(t, 120, *byID(t, o, id).LatestFollowersCount)
+		require.EqualValues(t, 120, *accountByID(t, o, id).LatestFollowersCount)
 	})
 }
 

@@ -83,7 +83,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 				return err
 			}
 			for _, o := range outcomes {
-				if err := nameTarget(tx, o); err != nil {
+				if err := renameTarget(tx, o); err != nil {
 					return err
 				}
 			}
@@ -129,7 +129,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
-		missing, err := d.write(sub.SubjectID)
+		missing, err := d.writeOutcome(sub.SubjectID)
 		if err != nil {
 			return err
 		}
@@ -138,10 +138,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores
-// depth, the number of videos that the next fetch requests; 0 means one page. If depth is greater than 0, an organisation needs a longer
-// list. saveIdentity then increases requested_at, so that the target becomes due again immediately. If the answer has no list of videos,
-// the stored depth becomes 0, so that further fetches do not reserve budget for a long list.
+// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores the
+// parameter depth: the number of videos that the next fetch requests, where 0 means one page. A depth greater than 0 means that an organisation
+// needs a longer list. In this case, saveIdentity increases requested_at, so that the target becomes due again immediately.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -166,9 +165,9 @@ type discovery struct {
 	events  *store.EventRecorder
 }
 
-// write writes the outcome to the organisation's account with the given id. If the list of videos in the outcome was too short to find all
-// new videos, the result missing is the length of the list to request next. Otherwise it is 0.
-func (d discovery) write(id uuid.UUID) (missing int, err error) {
+// writeOutcome writes the outcome to the organisation's account with the given id. The result missing is 0, except if the list of videos in the
+// outcome was too short to find all new videos. Then it is the length of the list to request next.
+func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
 		return 0, err
@@ -188,22 +187,22 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, d.writeState(a)
 	}
 	if f != nil {
-		if a, err = d.identify(a); err != nil {
+		if a, err = d.findRecord(a); err != nil {
 			return 0, err
 		}
 	}
 	before, outdated := *a, d.isOutdated(a)
 	if !outdated {
-		d.profile(a)
+		d.setProfile(a)
 	}
-	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation
-	// does not have. The method track skips videos that the organisation has.
+	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation does not
+	// have. The method trackNewVideos skips videos that the organisation has.
 	if f != nil && f.Listed {
 		reach, err := d.fourthOlderVideo(a)
 		if err != nil {
 			return 0, err
 		}
-		if err := d.track(a, d.videosToTrack(a, reach)); err != nil {
+		if err := d.trackNewVideos(a, d.videosToTrack(a, reach)); err != nil {
 			return 0, err
 		}
 		if missing = d.nextDepth(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
@@ -224,7 +223,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of); err != nil {
 		return 0, err
 	}
-	d.events.AccountFetched(&before, a)
+	d.events.AddAccountFetch(&before, a)
 	return missing, d.addFollowers(before, *a)
 }
 
@@ -232,7 +231,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
-	d.events.AccountFetched(&before, a)
+	d.events.AddAccountFetch(&before, a)
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
@@ -250,8 +249,8 @@ func (d discovery) isOutdated(a *store.Account) bool {
 	return a.CheckedAt != nil && *a.CheckedAt > d.at
 }
 
-// profile copies the profile that the source reported, such as the biography and the follower counts, into the fields of the account.
-func (d discovery) profile(a *store.Account) {
+// setProfile copies the profile that the source reported, such as the biography and the follower counts, into the fields of the account.
+func (d discovery) setProfile(a *store.Account) {
 	db.Assign(&a.Private, d.outcome.Private)
 	f := d.outcome.Account
 	if f == nil {
@@ -268,9 +267,9 @@ func (d discovery) profile(a *store.Account) {
 	}
 }
 
-// identify updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
+// findRecord updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
 // reported values show that two records belong to the same account, it merges the records and returns the merged record.
-func (d discovery) identify(a *store.Account) (*store.Account, error) {
+func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
 	reported := store.Author{Platform: a.Platform, Name: f.Name}
 	db.Assign(&reported.ExternalID, f.ID)
@@ -302,7 +301,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
 		if same && err == nil {
-			a, err = d.merge(a, r)
+			a, err = d.mergeRecords(a, r)
 		}
 		return same
 	})
@@ -327,9 +326,10 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// track inserts the found videos that the organisation does not have, and adds them to the queue. Videos that the organisation stopped stay
-// stopped. The exception is the first complete list of an account after tracking began: then the method resume tracks stopped videos again.
-func (d discovery) track(a *store.Account, found []FoundVideo) error {
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Videos that the organisation stopped
+// stay stopped. The exception is the first complete list of an account after tracking began: then the method resumeStopped tracks stopped videos
+// again.
+func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -358,7 +358,7 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	if a.DiscoveredAt == nil {
-		resumed, err := d.resume(a, found)
+		resumed, err := d.resumeStopped(a, found)
 		if err != nil {
 			return err
 		}
@@ -373,9 +373,9 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	}
 	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(listIndex[a.ExternalID], listIndex[b.ExternalID]) })
 	for i := range fresh {
-		d.events.VideoDiscovered(a, &fresh[i])
+		d.events.AddDiscoveredVideo(a, &fresh[i])
 	}
-	fetched, err := d.withinPreview(a, org, fresh)
+	fetched, err := d.limitToPreview(a, org, fresh)
 	if err != nil {
 		return err
 	}
@@ -395,9 +395,9 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// withinPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all videos. Otherwise it returns only
-// the first videos, so that at most d.preview videos of the account are fetched. It marks the remaining videos as pending.
-func (d discovery) withinPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
+// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all of videos. Otherwise it returns only the
+// first of them, so that at most d.preview videos of the account are fetched. It marks the others as pending.
+func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
 	}
@@ -417,9 +417,9 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume tracks stopped videos of the account again and returns them. It resumes only videos that are in the parameter found. A video that
-// the organisation had tracked by its own link stays stopped.
-func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
+// resumeStopped tracks those stopped videos of the account again that are in the parameter found, and returns them. If the organisation had tracked
+// a video by its own link, the video stays stopped.
+func (d discovery) resumeStopped(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {
 		ids[i] = f.ID
@@ -434,7 +434,7 @@ func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, 
 	for i, v := range stopped {
 		resumed[i] = v.ID
 	}
-	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Updates(store.WithStarted(map[string]any{"removed": false})).Error; err != nil {
+	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Updates(store.AddStartedState(map[string]any{"removed": false})).Error; err != nil {
 		return nil, err
 	}
 	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error

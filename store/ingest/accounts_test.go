@@ -99,7 +99,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
 
-		storetest.Stop(t, o, storetest.ParseLink(t, videos[0].Link))
+		storetest.StopVideos(t, o, storetest.ParseLink(t, videos[0].Link))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped on its own stays stopped")
@@ -112,7 +112,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o), "tracking the account again includes all its videos")
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -183,7 +183,7 @@ func TestDiscovery_tracksEachVideoOnceIfAnOldListArrives(t *testing.T) {
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, slow.Targets[0], storetest.ListedAccount(videos))}))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
 		require.Equal(t, discovered, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt)
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 

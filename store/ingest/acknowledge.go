@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// soon decides whether a failed target stays in the interactive lane. It stays if its next attempt is due within this time. Otherwise it
-// returns to its base lane, the lane of its scheduled fetches.
-const soon = 5 * time.Minute
+// maxInteractiveWait is the longest time until the next attempt for which a failed target stays in the interactive lane. If its next attempt is due
+// later, the target returns to its base lane, the lane of its scheduled fetches.
+const maxInteractiveWait = 5 * time.Minute
 
 // acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
 // claimed, the target is due again immediately, because the outcome may be missing in the data of this organisation.
@@ -22,7 +22,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
-	turns, err := onwardTurns(tx, now, sorted)
+	turns, err := nextSourceTurns(tx, now, sorted)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = u.bucket AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
-   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(soon))...).Error
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
 	if err != nil {
 		return err
 	}
-	return noteTried(tx, now, sorted)
+	return saveTriedHandles(tx, now, sorted)
 }
 
 // targetStatus returns the new fetch status of the target, or "" if the status does not change. The parameter fetched is true if the
@@ -81,9 +81,9 @@ func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 	return c.Status
 }
 
-// onwardTurns returns a number for each outcome. If the attempt continues with another source and the target is in the interactive lane,
-// the number is the target's turn. The turn is the target's position in the interactive lane of that source. Otherwise the number is 0.
-func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
+// nextSourceTurns returns the turn of each target in the interactive lane of the next source. The turn orders the targets of the lane: the lowest
+// turn is fetched first. It is 0 for a target that stays with its source, and for a target that is not in the interactive lane.
+func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {
 		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
@@ -93,9 +93,9 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 	return queue.TakeTurns(tx, places, now)
 }
 
-// noteTried stores the time now in each subscription with a handle that is in TriedHandles of an outcome for the same target. The handle
-// was tried at this time without success, so the next fetches try other handles first.
-func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
+// saveTriedHandles stores that handles were tried at the time now without success. These are the handles in TriedHandles of the outcomes. The time
+// is stored in the subscriptions whose links have the handles, so that the next fetches try other handles first.
+func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {
 		for _, handle := range o.TriedHandles {

@@ -11,10 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// accounts finds or creates the account record of each video whose source reported an author. The first result contains these records, by
-// the keys of the videos. Accounts can get new handles. The caller must call updateHandles after it has written the videos, to write the
-// new handles to the other tables that contain handles.
-func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
+// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the
+// video to this record. The accounts can get new handles. So the caller must call the function updateHandles after it has written the videos. This
+// function writes the new handles to the other tables that contain handles.
+func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
 		if f := w.outcomes[videos[i].Key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {

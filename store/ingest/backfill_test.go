@@ -23,8 +23,8 @@ type channel struct {
 	pinned     []ingest.FoundVideo
 }
 
-// upload adds n videos that were uploaded at intervals of an hour, the newest an hour ago.
-func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
+// uploadVideos adds n videos that were uploaded at intervals of an hour, the newest an hour ago.
+func (ch *channel) uploadVideos(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	uploaded := make([]ingest.FoundVideo, n)
 	for i := range uploaded {
@@ -37,8 +37,8 @@ func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// fetch answers the requests for the account's target until the target is no longer due. It returns the requested list lengths in order.
-func (ch *channel) fetch(t *testing.T, db *storetest.DB) []int {
+// fetchUntilNotDue fetches the account's target until the target is no longer due. It returns the requested list lengths in order.
+func (ch *channel) fetchUntilNotDue(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
 	var depths []int
 	for {
@@ -85,7 +85,7 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o, ch := storetest.NewOrg(t, db), c.channel
-				ch.upload(t, db, c.before)
+				ch.uploadVideos(t, db, c.before)
 				if len(ch.videos) > 3 { // pin the oldest three videos
 					ch.pinned = ch.videos[len(ch.videos)-3:]
 				}
@@ -93,15 +93,15 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 					ch.pinned = nil
 				}
 				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.AccountURL))
-				ch.fetch(t, db)
+				ch.fetchUntilNotDue(t, db)
 				db.Clock.Advance(2 * week)
-				ch.upload(t, db, c.fresh)
-				require.Equal(t, c.asked, ch.fetch(t, db))
+				ch.uploadVideos(t, db, c.fresh)
+				require.Equal(t, c.asked, ch.fetchUntilNotDue(t, db))
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				db.Clock.Advance(25 * time.Hour)
-				require.Equal(t, []int{0}, ch.fetch(t, db), "the next fetch needs one page only")
+				require.Equal(t, []int{0}, ch.fetchUntilNotDue(t, db), "the next fetch needs one page only")
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
-				storetest.Consistent(t, db, o)
+				storetest.RequireConsistent(t, db, o)
 			})
 		})
 	}
@@ -111,12 +111,12 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, ch := storetest.NewOrg(t, db), channel{page: 20, most: 5000}
-		ch.upload(t, db, 40)
+		ch.uploadVideos(t, db, 40)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
-		ch.fetch(t, db)
+		ch.fetchUntilNotDue(t, db)
 		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		db.Clock.Advance(week)
-		ch.upload(t, db, 28)
+		ch.uploadVideos(t, db, 28)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(ch.videos[:20]))
 		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "only a complete list sets discovered_at")
 
@@ -126,7 +126,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 		facts.Listed = false
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
-		require.Equal(t, []int{0, 200}, ch.fetch(t, db), "after an answer without a list, the next fetch starts with one page and still finds the missing videos")
+		require.Equal(t, []int{0, 200}, ch.fetchUntilNotDue(t, db), "after an answer without a list, the next fetch starts with one page and still finds the missing videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))
 	})
 }
@@ -135,16 +135,16 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
-		ch.upload(t, db, 300)
+		ch.uploadVideos(t, db, 300)
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
-		ch.fetch(t, db)
+		ch.fetchUntilNotDue(t, db)
 		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
-		ch.upload(t, db, 5)
+		ch.uploadVideos(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
-		require.Equal(t, []int{200}, ch.fetch(t, db), "one list of videos is stored for both organisations")
+		require.Equal(t, []int{200}, ch.fetchUntilNotDue(t, db), "one list of videos is stored for both organisations")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// batchStatements tracks new videos for some organisations, and stores a batch of answers for the videos twice. It returns the number of
+// countBatchStatements tracks new videos for some organisations, and stores a batch of answers for the videos twice. It returns the number of
 // statements of the second write. The parameter from is the number of the first video.
-func batchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int {
+func countBatchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int {
 	t.Helper()
 	const authors = 5
 	links := make([]link.Link, videos)
@@ -46,8 +46,8 @@ func batchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int
 func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		few := batchStatements(t, db, 2, 0, 20) // two organisations, because a write for one organisation runs one statement fewer
-		many := batchStatements(t, db, 20, 1000, 20)
+		few := countBatchStatements(t, db, 2, 0, 20) // two organisations, because a write for one organisation runs one statement fewer
+		many := countBatchStatements(t, db, 20, 1000, 20)
 		if db.Engine == "citus" {
 			require.LessOrEqual(t, many, 10*few, "on Citus, each statement runs at most once for each of the 20 organisations")
 			return
@@ -61,8 +61,8 @@ func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T
 func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		few := batchStatements(t, db, 1, 0, 50)
-		many := batchStatements(t, db, 1, 1000, 2000)
+		few := countBatchStatements(t, db, 1, 0, 50)
+		many := countBatchStatements(t, db, 1, 1000, 2000)
 		if db.Engine == "citus" {
 			many -= 2 // the larger batch needs one more INSERT for the points, and one more for the hashtags
 		}

@@ -36,7 +36,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// SumWrites returns the statements that add the differences after - before to the organisations' totals.
+// SumWrites returns the statements that update the organisations' totals after sums have changed. They add to each total the difference of the sum
+// in the parameter after and the sum in the parameter before.
 func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(after)))
@@ -46,7 +47,7 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
 		change.Subtract(before[org])
 		rows[i] = append([]any{org}, change.Values()...)
 	}
-	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.Writes(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.ExecWrites(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
@@ -57,7 +58,7 @@ type earlierViews struct {
 	counted          *db.Date // day of the last point that has views; nil if this fetch has views
 }
 
-// earlierViewsColumns are the columns of the query in the method growth.
+// earlierViewsColumns are the columns of the query in the method computeGrowth.
 var earlierViewsColumns = []db.Column[earlierViews]{
 	{Name: "organisation_id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.Org = row.ID(i) }},
 	{Name: "id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.ID = row.ID(i) }},
@@ -68,9 +69,8 @@ var earlierViewsColumns = []db.Column[earlierViews]{
 	{Name: "counted", Set: func(e *earlierViews, row *db.Values, i int) { e.counted = row.OptionalDate(i) }},
 }
 
-// growth computes the fields of Growth of the videos, without writing the videos to the database. The points of this fetch need not be
-// stored yet.
-func (w videoWriter) growth(videos []*store.Video) error {
+// computeGrowth sets the growth fields of the videos, without writing the videos to the database. The points of this fetch need not be stored yet.
+func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
 	}

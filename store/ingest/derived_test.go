@@ -192,7 +192,7 @@ func expectedStatsOf(latest []*int64) (s expectedStats) {
 	return s
 }
 
-func requireFloat(t require.TestingT, want, got *float64, what string) {
+func requireEqualFloat(t require.TestingT, want, got *float64, what string) {
 	require.Equal(t, want == nil, got == nil, what)
 	if want != nil {
 		require.InEpsilon(t, *want+1, *got+1, 1e-9, what)
@@ -225,11 +225,11 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			require.Equal(rt, want.total, a.TotalViews)
 			require.Equal(rt, want.most, a.MostViewed)
 			require.Equal(rt, uploaded, a.LastUploadedAt)
-			requireFloat(rt, want.mean, a.MeanViews, "mean")
-			requireFloat(rt, want.median, a.MedianViews, "median")
-			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median views of the videos that have views")
-			requireFloat(rt, want.over10, a.PercentOutperform10x, "percentage of videos with 10 times the median views")
-			requireFloat(rt, want.over25, a.PercentOutperform25x, "percentage of videos with 25 times the median views")
+			requireEqualFloat(rt, want.mean, a.MeanViews, "mean")
+			requireEqualFloat(rt, want.median, a.MedianViews, "median")
+			requireEqualFloat(rt, want.nonZero, a.MedianViewsNonZero, "median views of the videos that have views")
+			requireEqualFloat(rt, want.over10, a.PercentOutperform10x, "percentage of videos with 10 times the median views")
+			requireEqualFloat(rt, want.over25, a.PercentOutperform25x, "percentage of videos with 25 times the median views")
 			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
 				known := want.median != nil && *want.median > 0 && latest[i] != nil
 				require.Equal(rt, known, v.OutlierMultiplier != nil)

@@ -19,7 +19,7 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	return func() {
 		for i := range videos {
 			o := w.outcomes[videos[i].Key()]
-			w.events.VideoFetched(&before[i], &videos[i], o.Facts != nil && o.Facts.Rounded)
+			w.events.AddVideoFetch(&before[i], &videos[i], o.Facts != nil && o.Facts.Rounded)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error
 			for i := range stored {
 				after := stored[i]
 				after.FetchStatus = statuses[after.ID]
-				w.events.VideoStatus(&stored[i], &after)
+				w.events.AddVideoStatus(&stored[i], &after)
 			}
 		}
 		return nil

@@ -19,8 +19,8 @@ var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// The column turn is approximately the time, in microseconds, at which the organisation last requested a fetch from this source: see
-	// queue.TakeTurns.
+	// The column turn is approximately the time, in microseconds, at which the organisation last requested a fetch from this source. It orders the
+	// targets of the interactive lane: see queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"sessions", "hash", "expires_at < ?"},
@@ -33,7 +33,7 @@ var timedRows = []struct{ table, key, expired string }{
 // any time. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
-	if err := s.db.SeeClock(ctx); err != nil {
+	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
 	}
 	now := s.db.Now()

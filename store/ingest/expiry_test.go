@@ -139,7 +139,7 @@ func TestDeleteExpired_keepsValidTokensAndTheirTimesOfUse(t *testing.T) {
 		short, _, err := db.CreateToken(t.Context(), o.ID(), "short", []store.Scope{store.ScopeRead}, time.Hour)
 		require.NoError(t, err)
 		for _, id := range []uuid.UUID{forever.ID, short.ID} {
-			require.NoError(t, db.TokenUsed(t.Context(), id, db.Clock.Now()))
+			require.NoError(t, db.SaveTokenUse(t.Context(), id, db.Clock.Now()))
 		}
 		names := func() []string { return storetest.Column[string](t, db, "SELECT name FROM api_tokens ORDER BY name") }
 		db.Clock.Advance(time.Hour + 90*24*time.Hour)
@@ -162,7 +162,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscriptions(t *testing.T) {
 		storetest.Track(t, stays, storetest.Clip(t, 2))
 		youtube := storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, stays, youtube)
-		storetest.Stop(t, stays, youtube)
+		storetest.StopVideos(t, stays, youtube)
 		db.Exec(t, "DELETE FROM organisations WHERE id = ?", gone.ID())
 		targets := func() []string {
 			return storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets ORDER BY external_id")
@@ -187,7 +187,7 @@ func TestDeleteOrphans_keepsATargetThatGetsASubscriptionDuringTheDeletion(t *tes
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		db.Clock.Advance(48 * time.Hour)
 		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		_, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)

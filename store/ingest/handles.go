@@ -11,10 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// nameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
-// nameTarget merges the two targets.
-func nameTarget(tx *gorm.DB, o AccountOutcome) error {
-	from, to := o.Target.ExternalID, targetName(o)
+// renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
+// renameTarget merges the two targets.
+func renameTarget(tx *gorm.DB, o AccountOutcome) error {
+	from, to := o.Target.ExternalID, newTargetName(o)
 	if to == from {
 		return nil
 	}
@@ -55,10 +55,10 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// targetName returns the external id that the account's target gets after a fetch. If the source reported the platform's own id of the
+// newTargetName returns the external id that the account's target gets after a fetch. If the source reported the platform's own id of the
 // account, this id replaces a handle or a source's id. Otherwise, if the source reported its own id of the account, this id replaces a
 // handle. In all other cases, the external id stays the same.
-func targetName(o AccountOutcome) string {
+func newTargetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
 	switch {

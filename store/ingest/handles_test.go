@@ -38,7 +38,7 @@ func TestRename_takesTheHandleFromTheAccountThatHadItBefore(t *testing.T) {
 		}
 		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
 		require.Equal(t, before.ID, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@elsewhere")).ID)
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }
 
@@ -81,6 +81,6 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 100, *a.LatestFollowersCount)
 		require.EqualValues(t, 5, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).LatestFollowersCount)
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }

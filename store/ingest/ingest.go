@@ -99,7 +99,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	if len(outcomes) == 0 {
 		return nil
 	}
-	if err := s.db.EnsureDays(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
+	if err := s.db.EnsurePartitions(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
 		return err
 	}
 	return db.RepeatOnDuplicate(func() error {
@@ -155,7 +155,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			others = append(others, key)
 		}
 	}
-	if err := w.write(changed); err != nil {
+	if err := w.writeVideos(changed); err != nil {
 		return err
 	}
 	if err := w.writeStates(others); err != nil {
@@ -171,7 +171,7 @@ func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != ni
 // hasNumbers is true if the organisation has counts of this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
 	if c := o.fetchChange(); c != nil {
-		s.Change(*c, hasNumbers, fetchedAt, o.NextAt)
+		s.ApplyChange(*c, hasNumbers, fetchedAt, o.NextAt)
 	}
 }
 
@@ -193,14 +193,14 @@ type videoWriter struct {
 	events    *store.EventRecorder
 }
 
-// write writes the outcomes to the videos with the given keys. It also updates everything that is computed from the videos, such as the
+// writeVideos writes the outcomes to the videos with the given keys. It also updates everything that is computed from the videos, such as the
 // statistics of their accounts and the totals of the organisations.
-func (w videoWriter) write(keys []db.RowKey) error {
-	videos, err := w.load(keys)
+func (w videoWriter) writeVideos(keys []db.RowKey) error {
+	videos, err := w.loadVideos(keys)
 	if err != nil || len(videos) == 0 {
 		return err
 	}
-	accounts, follow, err := w.accounts(videos)
+	accounts, follow, err := w.findAccounts(videos)
 	if err != nil {
 		return err
 	}
@@ -213,14 +213,14 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		v := &videos[i]
 		title := v.Title
 		w.undated[v.Key()] = v.UploadedAt == nil
-		if apply(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
+		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
 		if v.Title != title {
 			retitled = append(retitled, Retitled{v, title})
 		}
 	}
-	if err := w.growth(measured); err != nil {
+	if err := w.computeGrowth(measured); err != nil {
 		return err
 	}
 	w.collectAccounts(touched, videos)
@@ -236,7 +236,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	}
 	addEvents()
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.Writes(w.tx), SumWrites(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.StatsWrites(w.tx), SumWrites(w.tx, before, sums))...)
 	if err != nil {
 		return err
 	}
@@ -314,13 +314,13 @@ func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	return append(writes, store.AccountDayWrites(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
-// loadedColumns are the columns of a video that load reads: all columns of a Video.
+// loadedColumns are the columns of a video that loadVideos reads: all columns of a Video.
 var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
 
-// load reads those videos with the given keys that are still tracked and have no counts of a later fetch. It orders the videos by
-// organisation, platform and the platform's id. No other transaction can change the videos, because this transaction has raised the
-// versions of their organisations.
-func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
+// loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that have counts of a later fetch. It orders the videos
+// by organisation, platform and the platform's id. No other transaction can change the videos, because this transaction has raised the versions of
+// their organisations.
+func (w videoWriter) loadVideos(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -330,9 +330,9 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
  ORDER BY videos.organisation_id, videos.platform, videos.external_id`, w.fetchedAt)
 }
 
-// apply copies an outcome into the fields of the video, but does not write the video to the database. It returns true if the outcome has
+// applyOutcome copies an outcome into the fields of the video, but does not write the video to the database. It returns true if the outcome has
 // counts.
-func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
+func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
 	o.changeState(&v.FetchState, v.LatestUpdatedAt != nil || o.hasCounts(), fetchedAt)
 	db.Assign(&v.Private, o.Private)
 	db.Assign(&v.NotSafe, o.NotSafe)
@@ -353,7 +353,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 		day := db.DateOf(*f.UploadedAt)
 		v.UploadedAt = &day
 	}
-	if f.LengthSeconds != nil && !isWhole(v.VideoLength, *f.LengthSeconds) {
+	if f.LengthSeconds != nil && !isSameWholeLength(v.VideoLength, *f.LengthSeconds) {
 		length := strconv.FormatFloat(*f.LengthSeconds, 'f', -1, 64)
 		v.VideoLength = &length
 	}
@@ -381,16 +381,16 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	if f.HiddenStats != nil && *f.HiddenStats {
 		setCount = func(to **int64, from *int64) { *to = from } // set a hidden count to nil
 	}
-	counts := f.counts()
+	counts := f.reportedCounts()
 	for i, latest := range v.LatestFields() {
 		setCount(latest, counts.All()[i])
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isWhole returns true if seconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only whole
-// seconds, which must not replace a more exact known length.
-func isWhole(known *string, seconds float64) bool {
+// isSameWholeLength returns true if the parameter seconds is the known length of the video, rounded or truncated to whole seconds. Some sources
+// report only whole seconds. Such a length must not replace a more exact known length.
+func isSameWholeLength(known *string, seconds float64) bool {
 	if known == nil {
 		return false
 	}
@@ -398,8 +398,8 @@ func isWhole(known *string, seconds float64) bool {
 	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
 }
 
-// counts returns the reported counts. A count that the source did not report is nil.
-func (f *VideoFacts) counts() store.Counts {
+// reportedCounts returns the counts that the source reported. A count that it did not report is nil.
+func (f *VideoFacts) reportedCounts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
@@ -413,7 +413,7 @@ func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
-		counts := o.Facts.counts()
+		counts := o.Facts.reportedCounts()
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
@@ -450,7 +450,7 @@ func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
 	}
 	list := db.OrgRows{Name: "u", Columns: append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), Rows: rows}
-	return list.Writes(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
+	return list.ExecWrites(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
 // Retitled is a video whose title has changed. Before is the old title.

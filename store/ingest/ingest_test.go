@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// points returns a video's stored points of the last 30 days without provenance, the newest first.
-func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
+// recentPoints returns a video's stored points of the last 30 days without provenance, the newest first.
+func recentPoints(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 		require.Equal(t, "42", *a.ExternalID)
 		require.Equal(t, "Some One", *a.Name)
 		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: facts.Views, Likes: facts.Likes, Comments: facts.Comments, Bookmarks: facts.Bookmarks}}},
-			points(t, db, o, l))
+			recentPoints(t, db, o, l))
 	})
 }
 
@@ -121,13 +121,13 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 		v := storetest.VideoOf(t, o, zero)
 		require.Equal(t, store.Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}, zeros)
 		require.Zero(t, *v.LatestEngagement)
-		require.Equal(t, zeros, points(t, db, o, zero)[0].Counts)
+		require.Equal(t, zeros, recentPoints(t, db, o, zero)[0].Counts)
 
 		v = storetest.VideoOf(t, o, unknown)
 		require.Nil(t, v.LatestViews)
 		require.Nil(t, v.LatestEngagement)
 		require.NotNil(t, v.LatestUpdatedAt, "the video was fetched")
-		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, points(t, db, o, unknown))
+		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, recentPoints(t, db, o, unknown))
 	})
 }
 
@@ -139,12 +139,12 @@ func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 		at := db.Clock.Now()
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Likes: new(int64(5)), Title: new("Title")}})
 		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(12)), Shares: new(int64(1))}})
-		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: new(int64(12)), Likes: new(int64(5)), Shares: new(int64(1))}}}, points(t, db, o, l))
+		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: new(int64(12)), Likes: new(int64(5)), Shares: new(int64(1))}}}, recentPoints(t, db, o, l))
 		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "a value that the source does not report stays")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
-		require.Equal(t, store.Counts{Views: new(int64(20))}, points(t, db, o, l)[0].Counts, "the likes of the day before are not copied into the new point")
+		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the likes of the day before are not copied into the new point")
 		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes keep the last known value")
 	})
 }
@@ -180,7 +180,7 @@ func TestAcknowledge_writesThePointOfTheUTCDayOfTheFetch(t *testing.T) {
 		}
 		db.Clock.Set(time.Date(2024, 3, 5, 0, 0, 0, 0, time.UTC))
 		var days []string
-		for _, p := range points(t, db, o, l) {
+		for _, p := range recentPoints(t, db, o, l) {
 			days = append(days, p.Day.String())
 		}
 		require.Equal(t, []string{"2024-03-01", "2024-02-29", "2024-02-28"}, days)
@@ -201,7 +201,7 @@ func TestAcknowledge_changesOnlyFlagsIfTheOutcomeHasNoFacts(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
 		want.Private, want.NotSafe = true, true
 		require.Equal(t, want, storetest.VideoOf(t, o, l), "without a successful fetch, the time of the last fetch stays")
-		require.Len(t, points(t, db, o, l), 1)
+		require.Len(t, recentPoints(t, db, o, l), 1)
 
 		refused.Private, refused.NotSafe = nil, nil
 		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
@@ -335,7 +335,7 @@ func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 		require.Nil(t, v.LatestLikes, "a hidden count is null")
 		require.Nil(t, v.LatestEngagement)
 		require.EqualValues(t, 120, *v.LatestViews)
-		require.Nil(t, points(t, db, o, l)[0].Likes)
+		require.Nil(t, recentPoints(t, db, o, l)[0].Likes)
 		require.EqualValues(t, 0, organisationDay(t, db, o).Likes)
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. The function end releases the locks.
-func dump(t *testing.T, db *storetest.DB) (end func()) {
+// startDump takes the locks that a running pg_dump has: ACCESS SHARE on every table. The function end releases the locks.
+func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
@@ -35,8 +35,8 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// start runs f concurrently, and returns when f has ended or waits for a database lock. The channel result receives the error of f.
-func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
+// runConcurrently runs f concurrently, and returns when f has ended or waits for a database lock. The channel result receives the error of f.
+func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -61,7 +61,8 @@ func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error)
 // ends only after the read.
 const readTimeout = 10 * time.Second
 
-// historyReader returns a function that reads the history of a video. The function fails if the read takes longer than the duration within.
+// historyReader returns a function that reads the history of a video. The function returns an error if the read takes longer than the parameter
+// within.
 func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
@@ -74,8 +75,8 @@ func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Durati
 	}
 }
 
-// months returns the number of partitions of snapshots_daily.
-func months(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
+// countPartitions returns the number of partitions of snapshots_daily.
+func countPartitions(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
 
 // pg_dump holds ACCESS SHARE on every table while it runs. Creating the partition of a new month neither waits for that lock nor delays
 // reads.
@@ -98,15 +99,15 @@ func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, "postgres")
-			read, before := historyReader(t, db), months(t, db)
-			end := dump(t, db)
+			read, before := historyReader(t, db), countPartitions(t, db)
+			end := startDump(t, db)
 			db.Clock.Advance(40 * 24 * time.Hour)
-			changed := start(t, db, func() error { return change(t.Context(), db) })
+			changed := runConcurrently(t, db, func() error { return change(t.Context(), db) })
 			err := read(readTimeout)
 			end()
 			require.NoError(t, err, "a read waits for the dump")
 			require.NoError(t, <-changed)
-			require.Greater(t, months(t, db), before)
+			require.Greater(t, countPartitions(t, db), before)
 		})
 	}
 }
@@ -118,8 +119,8 @@ func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	_, err := storetest.Migrations(t, db).Down(t.Context())
 	require.NoError(t, err)
-	end := dump(t, db)
-	migrated := start(t, db, func() error {
+	end := startDump(t, db)
+	migrated := runConcurrently(t, db, func() error {
 		_, err := db.Migrate(t.Context())
 		return err
 	})
@@ -143,10 +144,10 @@ func TestRetention_postponesADropThatWouldDelayReads(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 200)
 	read := historyReader(t, db)
-	end := dump(t, db)
+	end := startDump(t, db)
 	var got error
 	reading := make(chan struct{})
-	db.Guard.Before("DROP TABLE", func() {
+	db.Guard.BeforeStatement("DROP TABLE", func() {
 		go func() {
 			defer close(reading)
 			got = read(1500 * time.Millisecond)
@@ -168,7 +169,7 @@ func TestRetention_postponesADropThatWouldDelayReads(t *testing.T) {
 func TestAcknowledge_refusesAPointIfThePartitionOfItsMonthCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	target := trackOne(t, db)
+	target := trackOneVideo(t, db)
 	release := lockTables(t, db, "SHARE UPDATE EXCLUSIVE", "snapshots_daily")
 	late := store.InstantOf(db.Clock.Now().AddDate(0, 0, 120))
 	write := func(at store.Instant) error {
@@ -185,8 +186,8 @@ func TestAcknowledge_refusesAPointIfThePartitionOfItsMonthCannotBeCreated(t *tes
 	require.Equal(t, []int64{7, 7}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_daily ORDER BY day"))
 }
 
-// trackOne tracks one video and returns its target.
-func trackOne(t *testing.T, db *storetest.DB) queue.Target {
+// trackOneVideo tracks one video and returns its target.
+func trackOneVideo(t *testing.T, db *storetest.DB) queue.Target {
 	t.Helper()
 	storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
 	c := storetest.Clip(t, 1)

@@ -40,7 +40,7 @@ type RetentionReport struct {
 // clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
 	var done RetentionReport
-	if err := s.db.SeeClock(ctx); err != nil {
+	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return done, err
 	}
 	if err := s.createNextPartitions(ctx); err != nil {
@@ -57,7 +57,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
 		return done, err
 	}
-	return done, s.expire(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
+	return done, s.deleteOldPoints(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
 }
 
 // createNextPartitions creates the partitions of the coming months. It gives up with an error after a minute, because it must return before
@@ -65,7 +65,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 func (s *Writer) createNextPartitions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return s.db.PrepareDays(ctx)
+	return s.db.PreparePartitions(ctx)
 }
 
 // rollUp replaces all daily points that are older than the day firstKept by weekly points.
@@ -145,7 +145,7 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
 // rollUpDays writes the weekly points for the daily points in the range r. If r.Partition is false, it also deletes these daily points. If
 // r.Partition is true, it leaves them, because the caller drops the whole partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
-	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+	return s.runInBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
 		if weeks.Error != nil {
 			return weeks.Error
@@ -161,10 +161,10 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. In each
-// call, f must process the rows of the organisation org with after < id <= last. It stores the numbers of written and deleted points in the
-// parameter batch, and inBatches adds them to done.
-func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
+// runInBatches divides the rows of a table into batches, ordered by organisation and id, and calls f in a transaction for each batch. A call of f
+// must process the rows of the organisation org whose ids are greater than after and at most last. It stores in the parameter batch how many points
+// it has written and deleted. runInBatches adds these numbers to the parameter done.
+func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
 		after := uuid.Nil
@@ -193,13 +193,13 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 	return nil
 }
 
-// expire deletes the points of videos, accounts and organisations that are older than the day firstKept.
-func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
+// deleteOldPoints deletes the points of videos, accounts and organisations that are older than the day firstKept.
+func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
 	} {
-		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+		err := s.runInBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 			deleted := tx.Exec(statement, org, after, last, firstKept)
 			batch.Expired = deleted.RowsAffected
 			return deleted.Error

@@ -19,9 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dailyFrom returns the first day whose points ApplyRetention must keep as daily points. ApplyRetention rolls up only whole weeks, and on
-// PostgreSQL it drops only whole months.
-func dailyFrom(db *storetest.DB) store.Date {
+// firstDailyDay returns the first day whose points ApplyRetention must keep as daily points. ApplyRetention replaces only whole weeks by weekly
+// points, and on PostgreSQL it drops only whole months.
+func firstDailyDay(db *storetest.DB) store.Date {
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {
 		return week
@@ -83,7 +83,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawDays(rt, now)
 			s.Insert(t, db, o, id)
-			kept := s.AfterRetention(dailyFrom(db), now-store.WeeklyDays-14)
+			kept := s.AfterRetention(firstDailyDay(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
 			read := func(from store.Date) []store.Point {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, from, now)
@@ -99,7 +99,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 				for _, p := range read(from - 7) {
 					byDay[p.Day] = p
 				}
-				for _, want := range kept.Read(from, now) {
+				for _, want := range kept.ExpectedHistory(from, now) {
 					require.Contains(rt, byDay, want.Day)
 					if want.Quality == store.QualityInterpolated {
 						continue
@@ -124,7 +124,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 				})
 			}
 			both.Wait()
-			require.Equal(rt, kept.Read(from, now), read(from))
+			require.Equal(rt, kept.ExpectedHistory(from, now), read(from))
 			again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 			require.NoError(rt, err)
 			require.Zero(rt, again.Weeks+again.Days+again.Expired)
@@ -146,7 +146,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		s.Insert(t, db, o, id)
 		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		weeks := s.AfterRetention(dailyFrom(db), now-store.WeeklyDays-14).Weekly
+		weeks := s.AfterRetention(firstDailyDay(db), now-store.WeeklyDays-14).Weekly
 		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
 		require.InDelta(t, 92, len(weeks), 3)
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
@@ -256,7 +256,7 @@ func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	o := storetest.NewOrg(t, db)
 	_, days := storetest.WeekWithoutSundayViews(db, false)
 	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
-	db.Guard.Before("LOCK TABLE "+partitionOf(days), func() {
+	db.Guard.BeforeStatement("LOCK TABLE "+partitionOf(days), func() {
 		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
 	})
 	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sumsOf computes the organisation's totals from the organisation's lists of videos and accounts.
-func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
+// computeSums computes the organisation's totals from the organisation's lists of videos and accounts.
+func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
 	t.Helper()
 	sum := store.OrganisationPoint{Day: day}
 	add := func(to *int64, n *int64) {
@@ -94,7 +94,7 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 			storetest.Track(t, o, links...)
 			db.Clock.Advance(time.Hour)
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{links[0]: storetest.Views(1)})
-			require.Equal(rt, sumsOf(t, o, storetest.Today(db)), organisationDay(t, db, o))
+			require.Equal(rt, computeSums(t, o, storetest.Today(db)), organisationDay(t, db, o))
 		})
 	})
 }
@@ -113,7 +113,7 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(100)), Following: new(int64(5))})
 		db.Clock.Advance(48 * time.Hour)
 		storetest.Track(t, o, storetest.Clip(t, 9))
-		storetest.Stop(t, o, storetest.Clip(t, 0))
+		storetest.StopVideos(t, o, storetest.Clip(t, 0))
 		storetest.DeliverBy(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts { return storetest.Views(20) })
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(90))})
 
@@ -166,8 +166,8 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 		requireViews(1100, 110)
 		storetest.Measure(t, db, evening.Add(2*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(200)})
 		requireViews(1200, 110)
-		require.Equal(t, int64(200), *points(t, db, o, storetest.Clip(t, 1))[0].Views)
-		require.Equal(t, first, points(t, db, o, storetest.Clip(t, 1))[0].Day)
+		require.Equal(t, int64(200), *recentPoints(t, db, o, storetest.Clip(t, 1))[0].Views)
+		require.Equal(t, first, recentPoints(t, db, o, storetest.Clip(t, 1))[0].Day)
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the time of the newest fetch")
@@ -204,7 +204,7 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		require.Len(t, points, 1, "the previous point is used for the comparison, but not returned")
 
 		db.Clock.Advance(24 * time.Hour)
-		storetest.Stop(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.Clip(t, 1))
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
 		require.NoError(t, err)
 		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the views are lower because a video was stopped, so the point is not corrected")
@@ -222,7 +222,7 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[queue.FetchStatus]int64{}}, none)
 
 		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
-		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
+		storetest.StopVideos(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
 		videos, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1},

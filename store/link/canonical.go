@@ -50,9 +50,9 @@ func WithHandle(p Platform, canonical, handle string) string {
 	return canonical
 }
 
-// UnderHandle replaces the handle in the canonical link of a TikTok video. If handle is "", it removes the handle from the link.
+// ReplaceHandle replaces the handle in the canonical link of a TikTok video. If handle is "", it removes the handle from the link.
 // UnderHandle returns all other links unchanged.
-func UnderHandle(p Platform, canonical, handle string) string {
+func ReplaceHandle(p Platform, canonical, handle string) string {
 	const before = "https://www.tiktok.com/@"
 	rest, ok := strings.CutPrefix(canonical, before)
 	if !ok || p != TikTok {

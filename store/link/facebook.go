@@ -11,99 +11,99 @@ const (
 	facebookNameShape = "a Facebook name has 2 or more letters, digits and dots, as in facebook.com/name"
 )
 
-// facebook parses an address whose host belongs to Facebook.
-func (a *address) facebook() (Link, *Error) {
+// parseFacebook parses an address whose host belongs to Facebook.
+func (a *address) parseFacebook() (Link, *Error) {
 	switch a.base {
 	case "fb.watch":
-		return a.facebookShortHost("fb.watch", "/")
+		return a.facebookShortLink("fb.watch", "/")
 	case "fb.me":
-		return a.facebookShortHost(a.host, "")
+		return a.facebookShortLink(a.host, "")
 	}
-	if inner := a.inFragment(); inner != nil {
+	if inner := a.addressInFragment(); inner != nil {
 		// Old links have the video in the fragment, as in facebook.com/NAME#!/video.php?v=ID.
-		if l, err := inner.facebook(); err == nil {
+		if l, err := inner.parseFacebook(); err == nil {
 			return l, nil
 		}
 	}
-	if inner, ok := a.facebookWrapped(); ok {
-		return a.unwrap(inner)
+	if inner, ok := a.facebookInnerLink(); ok {
+		return a.parseInnerLink(inner)
 	}
 	// The former page browser of Facebook put /pg/ before the account's name.
-	if a.word(0) == "pg" {
+	if a.lowerPathPart(0) == "pg" {
 		a.parts = a.parts[1:]
 	}
-	switch first := a.word(0); first {
+	switch first := a.lowerPathPart(0); first {
 	case "reel", "reels":
-		return a.facebookVideo("", a.part(1))
+		return a.facebookVideoLink("", a.pathPart(1))
 	case "watch", "video.php", "photo.php":
 		// The link photo.php?v=ID leads to a video, but photo.php?fbid=ID leads to a photo.
-		if id := a.get("v"); id != "" {
-			return a.facebookVideo("", id)
+		if id := a.queryValue("v"); id != "" {
+			return a.facebookVideoLink("", id)
 		}
 	case "video", "videos":
-		return a.facebookPlayer()
+		return a.parseFacebookPlayer()
 	case "share":
-		return a.facebookShare()
+		return a.facebookShareLink()
 	case "profile.php":
-		return a.facebookNumber(a.get("id"))
+		return a.facebookAccountIDLink(a.queryValue("id"))
 	case "profile":
-		return a.facebookNumber(a.part(1))
+		return a.facebookAccountIDLink(a.pathPart(1))
 	case "people", "pages":
 		if len(a.parts) > 2 {
-			return a.facebookNumber(a.part(2))
+			return a.facebookAccountIDLink(a.pathPart(2))
 		}
 	case "p":
-		if id, ok := pageNumber(a.part(1)); ok {
-			return a.facebookNumber(id)
+		if id, ok := facebookPageID(a.pathPart(1)); ok {
+			return a.facebookAccountIDLink(id)
 		}
 	default:
-		return a.facebookProfile()
+		return a.parseFacebookProfile()
 	}
 	return Link{}, a.refusePath()
 }
 
-// facebookProfile parses a path that begins with the name of an account, and returns the account or one of its videos.
-func (a *address) facebookProfile() (Link, *Error) {
-	name := a.part(0)
-	if name == "" || isFacebookReserved(a.word(0)) || strings.HasSuffix(a.word(0), ".php") {
+// parseFacebookProfile parses a path that begins with the name of an account, and returns the account or one of its videos.
+func (a *address) parseFacebookProfile() (Link, *Error) {
+	name := a.pathPart(0)
+	if name == "" || isFacebookReserved(a.lowerPathPart(0)) || strings.HasSuffix(a.lowerPathPart(0), ".php") {
 		return Link{}, a.refusePath()
 	}
-	switch tab := a.word(1); tab {
+	switch tab := a.lowerPathPart(1); tab {
 	case "videos", "reel", "video":
 		// Video links of an account have the forms /NAME/videos/ID, /NAME/videos/TITLE/ID, /NAME/videos/ALBUM/ID and /NAME/videos/ID/TITLE.
 		for _, i := range [...]int{3, 2} {
-			if isFacebookID(a.part(i)) {
-				return a.facebookVideo(name, a.part(i))
+			if isFacebookID(a.pathPart(i)) {
+				return a.facebookVideoLink(name, a.pathPart(i))
 			}
 		}
 		if len(a.parts) > 2 || tab != "videos" {
-			return Link{}, a.refuseID(a.part(2), facebookIDShape)
+			return Link{}, a.refuseID(a.pathPart(2), facebookIDShape)
 		}
-		return a.facebookAccount(name)
+		return a.facebookAccountLink(name)
 	case "", "reels", "reels_tab", "live_videos", "about", "about_details", "about_contact_and_basic_info", "about_profile_transparency",
 		"followers", "following", "friends", "photos", "photos_by", "posts", "mentions", "community", "reviews", "shop", "music", "services", "timeline":
 		if len(a.parts) <= 2 {
-			return a.facebookAccount(name)
+			return a.facebookAccountLink(name)
 		}
 	}
 	return Link{}, a.refusePath()
 }
 
-// facebookPlayer parses the paths of the video player, such as /video/video.php?v=ID and /video/embed?video_id=ID.
-func (a *address) facebookPlayer() (Link, *Error) {
+// parseFacebookPlayer parses the paths of the video player, such as /video/video.php?v=ID and /video/embed?video_id=ID.
+func (a *address) parseFacebookPlayer() (Link, *Error) {
 	for _, name := range [...]string{"v", "video_id"} {
-		if id := a.get(name); id != "" {
-			return a.facebookVideo("", id)
+		if id := a.queryValue(name); id != "" {
+			return a.facebookVideoLink("", id)
 		}
 	}
-	if id := a.part(1); isFacebookID(id) {
-		return a.facebookVideo("", id)
+	if id := a.pathPart(1); isFacebookID(id) {
+		return a.facebookVideoLink("", id)
 	}
 	return Link{}, a.refusePath()
 }
 
-// facebookVideo returns the link of the video with the given id. The parameter name is the name of the account in the link, or "".
-func (a *address) facebookVideo(name, id string) (Link, *Error) {
+// facebookVideoLink returns the link of the video with the given id. The parameter name is the name of the account in the link, or "".
+func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
 	if !isFacebookID(id) {
 		return Link{}, a.refuseID(id, facebookIDShape)
 	}
@@ -114,39 +114,39 @@ func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccount returns the link of an account. The parameter name is the first part of the path: a chosen name, an account id, or the
+// facebookAccountLink returns the link of an account. The parameter name is the first part of the path: a chosen name, an account id, or the
 // title of a page followed by the page's id, such as "Any-Title-100063551323670".
-func (a *address) facebookAccount(name string) (Link, *Error) {
-	if !a.accountHost() {
+func (a *address) facebookAccountLink(name string) (Link, *Error) {
+	if !a.isAccountHost() {
 		return Link{}, a.refusePath()
 	}
 	if allOf(name, 1, 20, isDigit) {
-		return a.facebookNumber(name)
+		return a.facebookAccountIDLink(name)
 	}
 	if !isFacebookName(name) {
 		return Link{}, a.refuseHandle(name, facebookNameShape)
 	}
 	l := Link{Platform: Facebook, Kind: Account, Handle: FoldUsername(name)}
-	l.ID, _ = pageNumber(name)
+	l.ID, _ = facebookPageID(name)
 	l.Canonical = AccountURL(Facebook, l.Handle)
 	return l, nil
 }
 
-// facebookNumber returns the link of the account with the given numeric id. It refuses an id that is not a number of up to 20 digits.
-func (a *address) facebookNumber(id string) (Link, *Error) {
+// facebookAccountIDLink returns the link of the account with the given numeric id. It refuses an id that is not a number of up to 20 digits.
+func (a *address) facebookAccountIDLink(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
 	}
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
 }
 
-// facebookShare returns the short link of a path such as /share/CODE, /share/v/CODE, /share/r/CODE or /share/p/CODE. It accepts the path
+// facebookShareLink returns the short link of a path such as /share/CODE, /share/v/CODE, /share/r/CODE or /share/p/CODE. It accepts the path
 // /share/p/CODE, which leads to a post, because a post can be a video.
-func (a *address) facebookShare() (Link, *Error) {
-	path, code, length := "share/", a.part(1), 2
-	switch word := a.word(1); word {
+func (a *address) facebookShareLink() (Link, *Error) {
+	path, code, length := "share/", a.pathPart(1), 2
+	switch word := a.lowerPathPart(1); word {
 	case "v", "r", "p", "reel", "video":
-		path, code, length = "share/"+word+"/", a.part(2), 3
+		path, code, length = "share/"+word+"/", a.pathPart(2), 3
 	}
 	if !isShareCode(code) || len(a.parts) != length {
 		return Link{}, a.refusePath()
@@ -154,12 +154,12 @@ func (a *address) facebookShare() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortHost returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
+// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
 // the code in the path, as in /v/CODE. The parameter slash is the end of the canonical link: "/" or "".
-func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
-	code, path := a.part(0), ""
+func (a *address) facebookShortLink(host, slash string) (Link, *Error) {
+	code, path := a.pathPart(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
-		code, path = a.part(1), a.word(0)+"/"
+		code, path = a.pathPart(1), a.lowerPathPart(0)+"/"
 	} else if len(a.parts) > 1 {
 		return Link{}, a.refusePath()
 	}
@@ -169,24 +169,24 @@ func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + slash}, nil
 }
 
-// facebookWrapped returns the link that a redirector, an embedded player or a login page has in its query. It returns false for other
+// facebookInnerLink returns the link that a redirector, an embedded player or a login page has in its query. It returns false for other
 // addresses.
-func (a *address) facebookWrapped() (inner string, ok bool) {
-	first := a.word(0)
+func (a *address) facebookInnerLink() (inner string, ok bool) {
+	first := a.lowerPathPart(0)
 	// The path of the embedded player can begin with the version of the API: /v2.5/plugins/video.php.
-	if len(first) > 1 && first[0] == 'v' && isDigit(first[1]) && a.word(1) == "plugins" {
+	if len(first) > 1 && first[0] == 'v' && isDigit(first[1]) && a.lowerPathPart(1) == "plugins" {
 		a.parts = a.parts[1:]
 		first = "plugins"
 	}
 	switch first {
 	case "plugins":
-		return a.get("href"), a.word(1) == "video.php"
+		return a.queryValue("href"), a.lowerPathPart(1) == "video.php"
 	case "l.php":
-		return a.get("u"), true
+		return a.queryValue("u"), true
 	case "flx":
-		return a.get("u"), a.word(1) == "warn"
+		return a.queryValue("u"), a.lowerPathPart(1) == "warn"
 	case "login", "login.php", "checkpoint":
-		return a.get("next"), true
+		return a.queryValue("next"), true
 	}
 	return "", false
 }
@@ -199,7 +199,7 @@ func isFacebookName(s string) bool {
 	if allOf(s, 2, 80, func(c byte) bool { return isID(c) || c == '.' }) {
 		return s[len(s)-1] != '.'
 	}
-	if _, ok := pageNumber(s); !ok || utf8.RuneCountInString(s) > 150 {
+	if _, ok := facebookPageID(s); !ok || utf8.RuneCountInString(s) > 150 {
 		return false
 	}
 	for _, r := range s {
@@ -210,9 +210,9 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// pageNumber returns the id of a page from a text that consists of the page's title, a hyphen and the id, such as
+// facebookPageID returns the id of a page from a text that consists of the page's title, a hyphen and the id, such as
 // "Any-Title-100063551323670". It returns false if s does not have this form.
-func pageNumber(s string) (id string, ok bool) {
+func facebookPageID(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {
 		return "", false

@@ -4,8 +4,8 @@ import "github.com/reeltally/reeltally/store/link"
 
 func facebookAcceptedLinks() []acceptedLink {
 	const id = facebookID
-	name := account(link.Facebook, "some.name", "https://www.facebook.com/some.name")
-	numeric := numbered(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
+	name := accountLink(link.Facebook, "some.name", "https://www.facebook.com/some.name")
+	numeric := accountIDLink(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
 	shortest, longest := facebookVideo(""), facebookVideo("")
 	shortest.ID, shortest.Canonical = "274175099", "https://www.facebook.com/reel/274175099"
 	longest.ID, longest.Canonical = "10153870694020942", "https://www.facebook.com/reel/10153870694020942"
@@ -61,19 +61,19 @@ func facebookAcceptedLinks() []acceptedLink {
 		{"login page", "https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + id, facebookVideo("")},
 		{"login.php page with a video link in the query", "https://m.facebook.com/login.php?next=https%3A%2F%2Fm.facebook.com%2Fsome.name%2Fvideos%2F" + id + "%2F&refsrc=x", facebookVideo("some.name")},
 
-		{"fb.watch link", "https://fb.watch/3zYsXdnxjf/", short(link.Facebook, "3zYsXdnxjf", "https://fb.watch/3zYsXdnxjf/")},
-		{"fb.watch link without a final slash", "fb.watch/jBdA1AVvWl?mibextid=qC1gEa", short(link.Facebook, "jBdA1AVvWl", "https://fb.watch/jBdA1AVvWl/")},
-		{"fb.watch link with an underscore in the code", "https://fb.watch/a_b-cD12Ef/", short(link.Facebook, "a_b-cD12Ef", "https://fb.watch/a_b-cD12Ef/")},
-		{"fb.watch link with /v/ before the code", "https://fb.watch/v/3zYsXdnxj/", short(link.Facebook, "3zYsXdnxj", "https://fb.watch/v/3zYsXdnxj/")},
-		{"/share/v/ link", "https://www.facebook.com/share/v/1AbCdEfGhI/", short(link.Facebook, "1AbCdEfGhI", "https://www.facebook.com/share/v/1AbCdEfGhI/")},
-		{"/share/v/ link with a query", "https://www.facebook.com/share/v/1AbCdEfGhJ/?mibextid=wwXIfr", short(link.Facebook, "1AbCdEfGhJ", "https://www.facebook.com/share/v/1AbCdEfGhJ/")},
-		{"/share/r/ link", "https://www.facebook.com/share/r/1ZBKSvZZVr/", short(link.Facebook, "1ZBKSvZZVr", "https://www.facebook.com/share/r/1ZBKSvZZVr/")},
-		{"/share/r/ link on web.facebook.com", "https://web.facebook.com/share/r/1ZBKSvZZVs", short(link.Facebook, "1ZBKSvZZVs", "https://www.facebook.com/share/r/1ZBKSvZZVs/")},
-		{"/share/p/ link", "https://www.facebook.com/share/p/1ZBKSvZZVt/", short(link.Facebook, "1ZBKSvZZVt", "https://www.facebook.com/share/p/1ZBKSvZZVt/")},
-		{"/share/ link without the kind of its target", "https://www.facebook.com/share/18AbCdEfGhi/", short(link.Facebook, "18AbCdEfGhi", "https://www.facebook.com/share/18AbCdEfGhi/")},
-		{"fb.me link", "https://fb.me/5aBcDeFgH", short(link.Facebook, "5aBcDeFgH", "https://fb.me/5aBcDeFgH")},
-		{"fb.me link with /v/ before the code", "http://fb.me/v/5aBcDeFgI", short(link.Facebook, "5aBcDeFgI", "https://fb.me/v/5aBcDeFgI")},
-		{"on.fb.me link", "http://on.fb.me/1aBcDeF", short(link.Facebook, "1aBcDeF", "https://on.fb.me/1aBcDeF")},
+		{"fb.watch link", "https://fb.watch/3zYsXdnxjf/", shortLink(link.Facebook, "3zYsXdnxjf", "https://fb.watch/3zYsXdnxjf/")},
+		{"fb.watch link without a final slash", "fb.watch/jBdA1AVvWl?mibextid=qC1gEa", shortLink(link.Facebook, "jBdA1AVvWl", "https://fb.watch/jBdA1AVvWl/")},
+		{"fb.watch link with an underscore in the code", "https://fb.watch/a_b-cD12Ef/", shortLink(link.Facebook, "a_b-cD12Ef", "https://fb.watch/a_b-cD12Ef/")},
+		{"fb.watch link with /v/ before the code", "https://fb.watch/v/3zYsXdnxj/", shortLink(link.Facebook, "3zYsXdnxj", "https://fb.watch/v/3zYsXdnxj/")},
+		{"/share/v/ link", "https://www.facebook.com/share/v/1AbCdEfGhI/", shortLink(link.Facebook, "1AbCdEfGhI", "https://www.facebook.com/share/v/1AbCdEfGhI/")},
+		{"/share/v/ link with a query", "https://www.facebook.com/share/v/1AbCdEfGhJ/?mibextid=wwXIfr", shortLink(link.Facebook, "1AbCdEfGhJ", "https://www.facebook.com/share/v/1AbCdEfGhJ/")},
+		{"/share/r/ link", "https://www.facebook.com/share/r/1ZBKSvZZVr/", shortLink(link.Facebook, "1ZBKSvZZVr", "https://www.facebook.com/share/r/1ZBKSvZZVr/")},
+		{"/share/r/ link on web.facebook.com", "https://web.facebook.com/share/r/1ZBKSvZZVs", shortLink(link.Facebook, "1ZBKSvZZVs", "https://www.facebook.com/share/r/1ZBKSvZZVs/")},
+		{"/share/p/ link", "https://www.facebook.com/share/p/1ZBKSvZZVt/", shortLink(link.Facebook, "1ZBKSvZZVt", "https://www.facebook.com/share/p/1ZBKSvZZVt/")},
+		{"/share/ link without the kind of its target", "https://www.facebook.com/share/18AbCdEfGhi/", shortLink(link.Facebook, "18AbCdEfGhi", "https://www.facebook.com/share/18AbCdEfGhi/")},
+		{"fb.me link", "https://fb.me/5aBcDeFgH", shortLink(link.Facebook, "5aBcDeFgH", "https://fb.me/5aBcDeFgH")},
+		{"fb.me link with /v/ before the code", "http://fb.me/v/5aBcDeFgI", shortLink(link.Facebook, "5aBcDeFgI", "https://fb.me/v/5aBcDeFgI")},
+		{"on.fb.me link", "http://on.fb.me/1aBcDeF", shortLink(link.Facebook, "1aBcDeF", "https://on.fb.me/1aBcDeF")},
 
 		{"name", "https://www.facebook.com/Some.Name", name},
 		{"username with a slash", "https://www.facebook.com/some.name/", name},

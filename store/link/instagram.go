@@ -7,65 +7,65 @@ const (
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
 
-// rareCode is the number of characters of the longest codes of posts. Almost all codes have 11 characters.
-const rareCode = 12
+// longCodeLength is the number of characters of the longest codes of posts. Almost all codes have 11 characters.
+const longCodeLength = 12
 
-// privateTail is the number of characters that Instagram appends to the code of a private account's post.
-const privateTail = 28
+// privateSuffixLength is the number of characters that Instagram appends to the code of a private account's post.
+const privateSuffixLength = 28
 
-// instagram parses an address whose host belongs to Instagram.
-func (a *address) instagram() (Link, *Error) {
+// parseInstagram parses an address whose host belongs to Instagram.
+func (a *address) parseInstagram() (Link, *Error) {
 	if a.sub == "l" {
-		return a.unwrap(a.get("u"))
+		return a.parseInnerLink(a.queryValue("u"))
 	}
-	switch first := a.word(0); first {
+	switch first := a.lowerPathPart(0); first {
 	case "":
 		return Link{}, a.refusePath()
 	case "p", "tv", "reel", "reels":
-		if a.word(1) == "audio" {
+		if a.lowerPathPart(1) == "audio" {
 			return Link{}, a.refusePath()
 		}
-		if a.word(1) == "videos" {
-			return a.instagramVideo("", first, a.part(2))
+		if a.lowerPathPart(1) == "videos" {
+			return a.instagramVideoLink("", first, a.pathPart(2))
 		}
-		return a.instagramVideo("", first, a.part(1))
+		return a.instagramVideoLink("", first, a.pathPart(1))
 	case "share":
-		return a.instagramShare()
+		return a.instagramShareLink()
 	case "_u":
-		return a.instagramAccount(a.part(1))
+		return a.instagramAccountLink(a.pathPart(1))
 	case "accounts", "challenge", "consent":
-		return a.unwrap(a.get("next"))
+		return a.parseInnerLink(a.queryValue("next"))
 	case "oembed":
-		return a.unwrap(a.get("url"))
+		return a.parseInnerLink(a.queryValue("url"))
 	}
-	if isInstagramReserved(a.word(0)) || !a.accountHost() {
+	if isInstagramReserved(a.lowerPathPart(0)) || !a.isAccountHost() {
 		return Link{}, a.refusePath()
 	}
-	name := strings.TrimPrefix(a.part(0), "@")
-	switch second := a.word(1); second {
+	name := strings.TrimPrefix(a.pathPart(0), "@")
+	switch second := a.lowerPathPart(1); second {
 	case "p", "tv", "reel":
-		return a.instagramVideo(name, second, a.part(2))
+		return a.instagramVideoLink(name, second, a.pathPart(2))
 	case "reels":
 		if len(a.parts) > 2 {
-			return a.instagramVideo(name, second, a.part(2))
+			return a.instagramVideoLink(name, second, a.pathPart(2))
 		}
-		return a.instagramAccount(name)
+		return a.instagramAccountLink(name)
 	case "", "tagged", "channel", "igtv", "guides", "feed", "followers", "following", "reposts", "saved":
 		if len(a.parts) <= 2 {
-			return a.instagramAccount(name)
+			return a.instagramAccountLink(name)
 		}
 	}
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo returns the link of the post with the given code. The parameter word is the path part before the code, such as "p" or
+// instagramVideoLink returns the link of the post with the given code. The parameter word is the path part before the code, such as "p" or
 // "reel". The same post has links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise.
 // The parameter name is the account in the link, or "".
-func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
-	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
-		code = code[:len(code)-privateTail]
+func (a *address) instagramVideoLink(name, word, code string) (Link, *Error) {
+	if len(code) > privateSuffixLength && allOf(code, 1, 2*privateSuffixLength, isID) {
+		code = code[:len(code)-privateSuffixLength]
 	}
-	if !allOf(code, 10, rareCode, isID) {
+	if !allOf(code, 10, longCodeLength, isID) {
 		return Link{}, a.refuseID(code, instagramCodeShape)
 	}
 	if !isInstagramName(name) {
@@ -78,8 +78,8 @@ func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
 }
 
-// instagramAccount returns the link of the account with the given username.
-func (a *address) instagramAccount(name string) (Link, *Error) {
+// instagramAccountLink returns the link of the account with the given username.
+func (a *address) instagramAccountLink(name string) (Link, *Error) {
 	if !isInstagramName(name) {
 		return Link{}, a.refuseHandle(name, instagramNameShape)
 	}
@@ -87,12 +87,12 @@ func (a *address) instagramAccount(name string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Account, Handle: name, Canonical: AccountURL(Instagram, name)}, nil
 }
 
-// instagramShare returns the short link of a path such as /share/CODE, /share/reel/CODE, /share/p/CODE or /share/tv/CODE.
-func (a *address) instagramShare() (Link, *Error) {
-	path, code, length := "share/", a.part(1), 2
-	switch word := a.word(1); word {
+// instagramShareLink returns the short link of a path such as /share/CODE, /share/reel/CODE, /share/p/CODE or /share/tv/CODE.
+func (a *address) instagramShareLink() (Link, *Error) {
+	path, code, length := "share/", a.pathPart(1), 2
+	switch word := a.lowerPathPart(1); word {
 	case "reel", "reels", "p", "tv":
-		path, code, length = "share/"+word+"/", a.part(2), 3
+		path, code, length = "share/"+word+"/", a.pathPart(2), 3
 	}
 	if !isShareCode(code) || len(a.parts) != length {
 		return Link{}, a.refusePath()

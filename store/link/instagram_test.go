@@ -8,7 +8,7 @@ import (
 
 func instagramAcceptedLinks() []acceptedLink {
 	const id = instagramID
-	user := account(link.Instagram, "user.name_1", "https://www.instagram.com/user.name_1/")
+	user := accountLink(link.Instagram, "user.name_1", "https://www.instagram.com/user.name_1/")
 	old := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "aye83DjauH", Canonical: "https://www.instagram.com/p/aye83DjauH/"}
 	dashed := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "-Cmh1cukG2", Canonical: "https://www.instagram.com/p/-Cmh1cukG2/"}
 	underscored := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "_Cmh1cukG2", Canonical: "https://www.instagram.com/p/_Cmh1cukG2/"}
@@ -51,20 +51,20 @@ func instagramAcceptedLinks() []acceptedLink {
 		{"code of eleven characters that ends in a dash", "https://www.instagram.com/reel/DCXkB8LpR2-/", instagramReel("DCXkB8LpR2-", "")},
 		{"code of twelve characters that ends in an underscore", "https://www.instagram.com/reel/DCXkB8LpR2q_/", instagramReel("DCXkB8LpR2q_", "")},
 		{"code of eleven characters with an underscore after the link", "https://www.instagram.com/reel/" + id + "_", instagramVideo("", "reel")},
-		{"reel code of twelve characters with the suffix of a private account", "https://www.instagram.com/reel/DCXkB8LpR2q-" + privateTail + "/", instagramReel("DCXkB8LpR2q-", "")},
-		{"reel code with the suffix of a private account", "https://www.instagram.com/reel/" + id + privateTail + "/", instagramVideo("", "reel")},
-		{"post code with the suffix of a private account", "https://www.instagram.com/p/" + id + privateTail, instagramVideo("", "p")},
-		{"post code of ten characters with the suffix of a private account", "https://www.instagram.com/p/aye83DjauH" + privateTail + "/", old},
+		{"reel code of twelve characters with the suffix of a private account", "https://www.instagram.com/reel/DCXkB8LpR2q-" + privateSuffix + "/", instagramReel("DCXkB8LpR2q-", "")},
+		{"reel code with the suffix of a private account", "https://www.instagram.com/reel/" + id + privateSuffix + "/", instagramVideo("", "reel")},
+		{"post code with the suffix of a private account", "https://www.instagram.com/p/" + id + privateSuffix, instagramVideo("", "p")},
+		{"post code of ten characters with the suffix of a private account", "https://www.instagram.com/p/aye83DjauH" + privateSuffix + "/", old},
 		{"redirector", "https://l.instagram.com/?u=https%3A%2F%2Fwww.instagram.com%2Freel%2F" + id + "%2F&e=AT0", instagramVideo("", "reel")},
 		{"redirector to a TikTok video", "https://l.instagram.com/?u=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID + "&e=AT0", tiktokVideo("user")},
 		{"login page", "https://www.instagram.com/accounts/login/?next=/reel/" + id + "/", instagramVideo("", "reel")},
 		{"login page with a percent-encoded link in the query", "https://www.instagram.com/accounts/login/?next=https%3A%2F%2Fwww.instagram.com%2Fp%2F" + id + "%2F&is_from_rle", instagramVideo("", "p")},
 		{"oEmbed", "https://api.instagram.com/oembed?url=https%3A%2F%2Fwww.instagram.com%2Fp%2F" + id, instagramVideo("", "p")},
 
-		{"short link of a reel", "https://www.instagram.com/share/reel/BALvq0iKYQ", short(link.Instagram, "BALvq0iKYQ", "https://www.instagram.com/share/reel/BALvq0iKYQ/")},
-		{"short link of a post", "https://www.instagram.com/share/p/BADlFyfBvm/", short(link.Instagram, "BADlFyfBvm", "https://www.instagram.com/share/p/BADlFyfBvm/")},
-		{"short link of an unknown kind", "https://www.instagram.com/share/BAFg0zXyZ1", short(link.Instagram, "BAFg0zXyZ1", "https://www.instagram.com/share/BAFg0zXyZ1/")},
-		{"short link that begins with an underscore", "instagram.com/share/reel/_vZ4p9NQ3/?igsh=x", short(link.Instagram, "_vZ4p9NQ3", "https://www.instagram.com/share/reel/_vZ4p9NQ3/")},
+		{"short link of a reel", "https://www.instagram.com/share/reel/BALvq0iKYQ", shortLink(link.Instagram, "BALvq0iKYQ", "https://www.instagram.com/share/reel/BALvq0iKYQ/")},
+		{"short link of a post", "https://www.instagram.com/share/p/BADlFyfBvm/", shortLink(link.Instagram, "BADlFyfBvm", "https://www.instagram.com/share/p/BADlFyfBvm/")},
+		{"short link of an unknown kind", "https://www.instagram.com/share/BAFg0zXyZ1", shortLink(link.Instagram, "BAFg0zXyZ1", "https://www.instagram.com/share/BAFg0zXyZ1/")},
+		{"short link that begins with an underscore", "instagram.com/share/reel/_vZ4p9NQ3/?igsh=x", shortLink(link.Instagram, "_vZ4p9NQ3", "https://www.instagram.com/share/reel/_vZ4p9NQ3/")},
 
 		{"account", "https://www.instagram.com/user.name_1/", user},
 		{"account without slash", "https://www.instagram.com/user.name_1", user},
@@ -78,10 +78,10 @@ func instagramAcceptedLinks() []acceptedLink {
 		{"account link with an at sign before the username", "https://www.instagram.com/@user.name_1", user},
 		{"account at the end of a sentence", "https://www.instagram.com/user.name_1.", user},
 		{"login page with an account path in the query", "https://www.instagram.com/accounts/login/?next=%2Fuser.name_1%2F", user},
-		{"username of one character", "https://www.instagram.com/x", account(link.Instagram, "x", "https://www.instagram.com/x/")},
-		{"username of 30 characters", "https://www.instagram.com/" + strings.Repeat("a", 30), account(link.Instagram, strings.Repeat("a", 30), "https://www.instagram.com/"+strings.Repeat("a", 30)+"/")},
-		{"username that begins with a reserved word", "https://www.instagram.com/explore.life/", account(link.Instagram, "explore.life", "https://www.instagram.com/explore.life/")},
-		{"username of digits only", "https://www.instagram.com/433/", account(link.Instagram, "433", "https://www.instagram.com/433/")},
+		{"username of one character", "https://www.instagram.com/x", accountLink(link.Instagram, "x", "https://www.instagram.com/x/")},
+		{"username of 30 characters", "https://www.instagram.com/" + strings.Repeat("a", 30), accountLink(link.Instagram, strings.Repeat("a", 30), "https://www.instagram.com/"+strings.Repeat("a", 30)+"/")},
+		{"username that begins with a reserved word", "https://www.instagram.com/explore.life/", accountLink(link.Instagram, "explore.life", "https://www.instagram.com/explore.life/")},
+		{"username of digits only", "https://www.instagram.com/433/", accountLink(link.Instagram, "433", "https://www.instagram.com/433/")},
 	}
 }
 
@@ -106,7 +106,7 @@ func instagramRefusedLinks() []refusedLink {
 		{"Instagram reel without code", "https://www.instagram.com/reel/", ig, "The link to www.instagram.com names no video id"},
 		{"Instagram code too short", "https://www.instagram.com/reel/DCXkB8LpR/", ig, "10 to 12"},
 		{"Instagram code too long", "https://www.instagram.com/reel/DCXkB8LpR2qqq/", ig, "10 to 12"},
-		{"Instagram code with a truncated suffix of a private account", "https://www.instagram.com/reel/" + instagramID + privateTail[:20], ig, "10 to 12"},
+		{"Instagram code with a truncated suffix of a private account", "https://www.instagram.com/reel/" + instagramID + privateSuffix[:20], ig, "10 to 12"},
 		{"Instagram code with a wrong character", "https://www.instagram.com/reel/DCXkB8LpR2+/", ig, "10 to 12"},
 		{"Instagram code encoded twice", "https://www.instagram.com/reel/%2544CXkB8LpR2q/", ig, "%44CX"},
 		{"Instagram username of 31 characters", "https://www.instagram.com/" + strings.Repeat("a", 31), ig, "1 to 30"},

@@ -56,7 +56,7 @@ func parse(raw string) (Link, *Error) {
 		}
 	}
 	l, first := parseOne(s, 0)
-	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == rareCode {
+	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
 		// Without the "_", the code has its usual length. So the "_" is more probably punctuation after the link, such as the end of an
 		// _emphasis_, than a part of the code.
 		s = before
@@ -85,13 +85,13 @@ func parseOne(s string, depth int) (Link, *Error) {
 	a.depth = depth
 	switch a.platform {
 	case TikTok:
-		return a.tiktok()
+		return a.parseTikTok()
 	case Instagram:
-		return a.instagram()
+		return a.parseInstagram()
 	case YouTube:
-		return a.youtube()
+		return a.parseYouTube()
 	default:
-		return a.facebook()
+		return a.parseFacebook()
 	}
 }
 
@@ -230,19 +230,19 @@ func (a *address) setPath(rest string) *Error {
 	return nil
 }
 
-// part returns the part with index i of the path, or "" if the path has fewer parts. Parts are separated by slashes.
-func (a *address) part(i int) string {
+// pathPart returns the part with index i of the path, or "" if the path has fewer parts. Parts are separated by slashes.
+func (a *address) pathPart(i int) string {
 	if i < len(a.parts) {
 		return a.parts[i]
 	}
 	return ""
 }
 
-// word returns the part with index i of the path in lower case, or "" if the path has fewer parts.
-func (a *address) word(i int) string { return strings.ToLower(a.part(i)) }
+// lowerPathPart returns the part with index i of the path in lower case, or "" if the path has fewer parts.
+func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPart(i)) }
 
-// get returns the first value of a query parameter, decoded once, or "" if the query does not have the parameter.
-func (a *address) get(name string) string {
+// queryValue returns the first value of a query parameter, decoded once, or "" if the query does not have the parameter.
+func (a *address) queryValue(name string) string {
 	for pair := range pairs(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
 			return unescapeQuery(value)
@@ -269,9 +269,9 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns the address that a link such as "https://host/#!/path?query" or "https://host/#/path" means: the host of the link,
+// addressInFragment returns the address that a link such as "https://host/#!/path?query" or "https://host/#/path" means: the host of the link,
 // with the path and query that are in its fragment. Old web applications used such links. It returns nil if the fragment is not a path.
-func (a *address) inFragment() *address {
+func (a *address) addressInFragment() *address {
 	fragment := a.fragment
 	if fragment == "" { // the "#" can be percent-encoded
 		_, fragment, _ = strings.Cut(a.query, "%23")
@@ -291,9 +291,9 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap parses inner, a link that was found in the query of the link a. The text inner can also be only a path on the host of a. If the
+// parseInnerLink parses inner, a link that was found in the query of the link a. The text inner can also be only a path on the host of a. If the
 // link a itself was found inside another link, unwrap returns an error, so that the nesting is limited.
-func (a *address) unwrap(inner string) (Link, *Error) {
+func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
 		return Link{}, a.refusePath()
@@ -305,9 +305,9 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether the first part of the path can be an account on this host, as on www.instagram.com. On hosts such as
+// isAccountHost reports whether the first part of the path can be an account on this host, as on www.instagram.com. On hosts such as
 // help.instagram.com, it is something else, for example the name of an article.
-func (a *address) accountHost() bool {
+func (a *address) isAccountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":
 		return true
@@ -318,10 +318,10 @@ func (a *address) accountHost() bool {
 // refusePath returns the error for a page of a platform that is neither a video nor an account.
 func (a *address) refusePath() *Error {
 	if len(a.parts) == 0 {
-		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, accepted(a.platform))
+		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, acceptedForms(a.platform))
 	}
 	return refuse(UnsupportedLink, "%s on %s is neither a video nor an account; accepted are %s.",
-		quote("/"+strings.Join(a.parts, "/")), a.host, accepted(a.platform))
+		quote("/"+strings.Join(a.parts, "/")), a.host, acceptedForms(a.platform))
 }
 
 // refuseID returns the error for a video link whose id is missing or has the wrong form. The parameter shape describes the right form in
@@ -342,8 +342,8 @@ func (a *address) refuseHandle(handle, shape string) *Error {
 // platformNames has the names of all platforms, for use in error messages.
 const platformNames = "TikTok, Instagram, YouTube, Facebook"
 
-// accepted returns the usual forms of a platform's links, for use in error messages.
-func accepted(p Platform) string {
+// acceptedForms returns the usual forms of a platform's links, for use in error messages.
+func acceptedForms(p Platform) string {
 	switch p {
 	case TikTok:
 		return "tiktok.com/@handle/video/ID, tiktok.com/@handle and vm.tiktok.com/CODE"

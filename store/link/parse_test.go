@@ -110,8 +110,8 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail has the form of the text that Instagram appends to the code of a private account's post.
-	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
+	// privateSuffix has the form of the text that Instagram appends to the code of a private account's post.
+	privateSuffix = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
 func tiktokVideo(handle string) link.Link {
@@ -153,15 +153,15 @@ func facebookVideo(handle string) link.Link {
 	}
 }
 
-func account(p link.Platform, handle, canonical string) link.Link {
+func accountLink(p link.Platform, handle, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Account, Handle: handle, Canonical: canonical}
 }
 
-func numbered(p link.Platform, id, canonical string) link.Link {
+func accountIDLink(p link.Platform, id, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Account, ID: id, Canonical: canonical}
 }
 
-func short(p link.Platform, code, canonical string) link.Link {
+func shortLink(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
@@ -206,7 +206,7 @@ func linksWithSurroundings() []acceptedLink {
 		{"link before an ideographic full stop", "https://www.tiktok.com/@user/video/" + tiktokID + "。", tiktokVideo("user")},
 		{"link at the end of a sentence in parentheses", "(https://www.tiktok.com/@user/video/" + tiktokID + ").", tiktokVideo("user")},
 		{"link with a final slash before punctuation", "https://www.tiktok.com/@user/video/" + tiktokID + "/).", tiktokVideo("user")},
-		{"link before an ellipsis", "https://www.tiktok.com/@user/...", account(link.TikTok, "user", "https://www.tiktok.com/@user")},
+		{"link before an ellipsis", "https://www.tiktok.com/@user/...", accountLink(link.TikTok, "user", "https://www.tiktok.com/@user")},
 		{"link in bold markup", "**https://www.tiktok.com/@user/video/" + tiktokID + "**", tiktokVideo("user")},
 		{"link whose id ends in a dash", "https://www.instagram.com/p/DCXkB8LpR2-/", link.Link{
 			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2-", Canonical: "https://www.instagram.com/p/DCXkB8LpR2-/",

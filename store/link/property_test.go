@@ -31,10 +31,10 @@ func drawLink(t *rapid.T) (raw string, want link.Link) {
 		l := link.Link{Platform: link.TikTok, Kind: link.Video, ID: id, Handle: name, Canonical: "https://www.tiktok.com/@" + name + "/video/" + id}
 		return "https://www.tiktok.com/@" + name + "/video/" + id, l
 	case 1:
-		return "https://www.tiktok.com/@" + name, account(link.TikTok, name, "https://www.tiktok.com/@"+name)
+		return "https://www.tiktok.com/@" + name, accountLink(link.TikTok, name, "https://www.tiktok.com/@"+name)
 	case 2:
 		id := code(9)
-		return "https://vm.tiktok.com/" + id + "/", short(link.TikTok, id, "https://vm.tiktok.com/"+id+"/")
+		return "https://vm.tiktok.com/" + id + "/", shortLink(link.TikTok, id, "https://vm.tiktok.com/"+id+"/")
 	case 3:
 		id := code(rapid.IntRange(10, 12).Draw(t, "length"))
 		l := link.Link{Platform: link.Instagram, Kind: link.Video, ID: id, Handle: name, Canonical: "https://www.instagram.com/reel/" + id + "/"}
@@ -45,14 +45,14 @@ func drawLink(t *rapid.T) (raw string, want link.Link) {
 		return "https://www.youtube.com/shorts/" + id, l
 	case 5:
 		id := "UC" + code(21) + "g"
-		return "https://www.youtube.com/channel/" + id, numbered(link.YouTube, id, "https://www.youtube.com/channel/"+id)
+		return "https://www.youtube.com/channel/" + id, accountIDLink(link.YouTube, id, "https://www.youtube.com/channel/"+id)
 	case 6:
 		id := number(16)
 		l := link.Link{Platform: link.Facebook, Kind: link.Video, ID: id, Handle: "page." + strings.ReplaceAll(name, "_", ""), Canonical: "https://www.facebook.com/reel/" + id}
 		return "https://www.facebook.com/" + l.Handle + "/videos/" + id, l
 	default:
 		id := code(10)
-		return "https://www.facebook.com/share/r/" + id + "/", short(link.Facebook, id, "https://www.facebook.com/share/r/"+id+"/")
+		return "https://www.facebook.com/share/r/" + id + "/", shortLink(link.Facebook, id, "https://www.facebook.com/share/r/"+id+"/")
 	}
 }
 
@@ -327,7 +327,7 @@ func TestParse_returnsSameCanonicalLinkForAccountURL(t *testing.T) {
 	for p, id := range map[link.Platform]string{link.TikTok: "6567659045795758085", link.YouTube: channelID, link.Facebook: "100063551323670"} {
 		l, err := link.Parse(link.AccountIDURL(p, id))
 		require.NoError(t, err)
-		require.Equal(t, numbered(p, id, link.AccountIDURL(p, id)), l)
+		require.Equal(t, accountIDLink(p, id, link.AccountIDURL(p, id)), l)
 	}
 	l, err := link.Parse(link.AccountIDURL(link.TikTok, secUID))
 	require.NoError(t, err)

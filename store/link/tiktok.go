@@ -7,92 +7,92 @@ const (
 	tiktokHandleShape = "a TikTok handle has 2 to 24 letters, digits, dots and underscores and does not end in a dot, as in tiktok.com/@handle"
 )
 
-// tiktok parses an address whose host belongs to TikTok.
-func (a *address) tiktok() (Link, *Error) {
-	if inner := a.inFragment(); inner != nil {
+// parseTikTok parses an address whose host belongs to TikTok.
+func (a *address) parseTikTok() (Link, *Error) {
+	if inner := a.addressInFragment(); inner != nil {
 		// Links of TikTok's former desktop site have the video in the fragment: /foryou?lang=en#/@user/video/ID.
-		if l, err := inner.tiktok(); err == nil {
+		if l, err := inner.parseTikTok(); err == nil {
 			return l, nil
 		}
 	}
-	if (a.sub == "vm" || a.sub == "vt") && !strings.HasPrefix(a.part(0), "@") {
-		if a.word(0) == "t" {
+	if (a.sub == "vm" || a.sub == "vt") && !strings.HasPrefix(a.pathPart(0), "@") {
+		if a.lowerPathPart(0) == "t" {
 			a.parts = a.parts[1:]
 		}
-		return a.tiktokShort(0, "https://"+a.host+"/")
+		return a.tiktokShortLink(0, "https://"+a.host+"/")
 	}
 	// Remove a language or application prefix from the path, as in /en/@user, /i18n/share/video/ID and /h5/share/usr/ID.html.
-	if first := a.word(0); first == "i18n" || first == "h5" || isLocale(first) && strings.HasPrefix(a.part(1), "@") {
+	if first := a.lowerPathPart(0); first == "i18n" || first == "h5" || isLocale(first) && strings.HasPrefix(a.pathPart(1), "@") {
 		a.parts = a.parts[1:]
 	}
-	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
-		return a.tiktokProfile(handle)
+	if handle, ok := strings.CutPrefix(a.pathPart(0), "@"); ok {
+		return a.parseTikTokProfile(handle)
 	}
-	switch a.word(0) {
+	switch a.lowerPathPart(0) {
 	case "video", "photo":
-		return a.tiktokVideo("", a.word(0), a.part(1))
+		return a.tiktokVideoLink("", a.lowerPathPart(0), a.pathPart(1))
 	case "v":
-		return a.tiktokVideo("", "video", a.part(1))
+		return a.tiktokVideoLink("", "video", a.pathPart(1))
 	case "share":
-		switch kind := a.word(1); kind {
+		switch kind := a.lowerPathPart(1); kind {
 		case "video", "photo", "item":
-			return a.tiktokVideo("", kind, a.part(2))
+			return a.tiktokVideoLink("", kind, a.pathPart(2))
 		case "user", "usr":
-			return a.tiktokUser(a.part(2))
+			return a.tiktokAccountIDLink(a.pathPart(2))
 		}
 	case "embed":
 		i := 1
-		if version := a.word(1); len(version) > 1 && version[0] == 'v' && isDigit(version[1]) && len(version) < 4 {
+		if version := a.lowerPathPart(1); len(version) > 1 && version[0] == 'v' && isDigit(version[1]) && len(version) < 4 {
 			i = 2
 		}
-		if handle, ok := strings.CutPrefix(a.part(i), "@"); ok {
-			return a.tiktokAccount(handle)
+		if handle, ok := strings.CutPrefix(a.pathPart(i), "@"); ok {
+			return a.tiktokAccountLink(handle)
 		}
-		return a.tiktokVideo("", "video", a.part(i))
+		return a.tiktokVideoLink("", "video", a.pathPart(i))
 	case "player":
-		return a.tiktokVideo("", "video", a.part(2))
+		return a.tiktokVideoLink("", "video", a.pathPart(2))
 	case "t":
 		host := "www.tiktok.com"
 		if a.sub == "lite" {
 			host = a.host
 		}
-		return a.tiktokShort(1, "https://"+host+"/t/")
+		return a.tiktokShortLink(1, "https://"+host+"/t/")
 	case "", "foryou", "trending", "following", "explore":
-		if id := a.tiktokQueryID(); id != "" {
-			return a.tiktokVideo("", "video", id)
+		if id := a.tiktokVideoIDInQuery(); id != "" {
+			return a.tiktokVideoLink("", "video", id)
 		}
 	case "link":
-		return a.unwrap(a.get("target"))
+		return a.parseInnerLink(a.queryValue("target"))
 	case "login":
-		return a.unwrap(a.get("redirect_url"))
+		return a.parseInnerLink(a.queryValue("redirect_url"))
 	case "oembed":
-		return a.unwrap(a.get("url"))
+		return a.parseInnerLink(a.queryValue("url"))
 	}
 	return Link{}, a.refusePath()
 }
 
-// tiktokProfile parses a path that begins with "/@" and a handle, and returns the account or one of its videos.
-func (a *address) tiktokProfile(handle string) (Link, *Error) {
-	switch kind := a.word(1); kind {
+// parseTikTokProfile parses a path that begins with "/@" and a handle, and returns the account or one of its videos.
+func (a *address) parseTikTokProfile(handle string) (Link, *Error) {
+	switch kind := a.lowerPathPart(1); kind {
 	case "video", "photo":
-		id := a.part(2)
+		id := a.pathPart(2)
 		if !isTikTokID(id) {
-			if other := a.tiktokQueryID(); other != "" {
+			if other := a.tiktokVideoIDInQuery(); other != "" {
 				id = other
 			}
 		}
-		return a.tiktokVideo(handle, kind, id)
+		return a.tiktokVideoLink(handle, kind, id)
 	case "", "liked", "favorites", "reposts", "reposted":
 		if len(a.parts) <= 2 {
-			return a.tiktokAccount(handle)
+			return a.tiktokAccountLink(handle)
 		}
 	}
 	return Link{}, a.refusePath()
 }
 
-// tiktokVideo returns the link of the video with the given id, or of the slideshow if kind is "photo". If the handle is not valid, the link
+// tiktokVideoLink returns the link of the video with the given id, or of the slideshow if kind is "photo". If the handle is not valid, the link
 // has no handle.
-func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
+func (a *address) tiktokVideoLink(handle, kind, id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !isTikTokID(id) {
 		return Link{}, a.refuseID(id, tiktokIDShape)
@@ -113,10 +113,10 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount returns the link of the account with the given handle. In the place of the handle, TikTok also accepts its two kinds of
+// tiktokAccountLink returns the link of the account with the given handle. In the place of the handle, TikTok also accepts its two kinds of
 // ids. A secUid becomes the ID of the link. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as
 // long as a numeric id.
-func (a *address) tiktokAccount(handle string) (Link, *Error) {
+func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
 	case isSecUID(handle):
@@ -132,8 +132,8 @@ func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokUser returns the link of the account with the given numeric id, which has 4 to 20 digits. It refuses other ids.
-func (a *address) tiktokUser(id string) (Link, *Error) {
+// tiktokAccountIDLink returns the link of the account with the given numeric id, which has 4 to 20 digits. It refuses other ids.
+func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a TikTok account id has 4 to 20 digits, as in tiktok.com/share/user/6567659045795758085")
@@ -141,21 +141,21 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The parameter
+// tiktokShortLink returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The parameter
 // prefix is the part of the canonical link before the code.
-func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
-	code := a.part(i)
+func (a *address) tiktokShortLink(i int, prefix string) (Link, *Error) {
+	code := a.pathPart(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
 		return Link{}, a.refusePath()
 	}
 	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
 }
 
-// tiktokQueryID returns the video id in the query, as in a link to a feed such as tiktok.com/foryou?item_id=ID. It returns "" if the query
+// tiktokVideoIDInQuery returns the video id in the query, as in a link to a feed such as tiktok.com/foryou?item_id=ID. It returns "" if the query
 // has no video id.
-func (a *address) tiktokQueryID() string {
+func (a *address) tiktokVideoIDInQuery() string {
 	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
-		if id := a.get(name); isTikTokID(id) {
+		if id := a.queryValue(name); isTikTokID(id) {
 			return id
 		}
 	}

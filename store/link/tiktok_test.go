@@ -12,8 +12,8 @@ func tiktokAcceptedLinks() []acceptedLink {
 	photo.Canonical = "https://www.tiktok.com/@user/photo/" + id
 	photoWithoutHandle := tiktokVideo("")
 	photoWithoutHandle.Canonical = "https://www.tiktok.com/@/photo/" + id
-	user := account(link.TikTok, "user", "https://www.tiktok.com/@user")
-	numeric := numbered(link.TikTok, "6567659045795758085", "https://www.tiktok.com/share/user/6567659045795758085")
+	user := accountLink(link.TikTok, "user", "https://www.tiktok.com/@user")
+	numeric := accountIDLink(link.TikTok, "6567659045795758085", "https://www.tiktok.com/share/user/6567659045795758085")
 	shortest, longest := tiktokVideo("user"), tiktokVideo("user")
 	shortest.ID, shortest.Canonical = "710659431229245", "https://www.tiktok.com/@user/video/710659431229245"
 	longest.ID, longest.Canonical = "71065943122924536750", "https://www.tiktok.com/@user/video/71065943122924536750"
@@ -69,19 +69,19 @@ func tiktokAcceptedLinks() []acceptedLink {
 		{"login page", "https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + id + "&lang=en", tiktokVideo("user")},
 		{"bio link to a YouTube video", "https://www.tiktok.com/link/v2?aid=1988&scene=bio_url&target=https%3A%2F%2Fyoutu.be%2F" + youtubeID, youtubeVideo()},
 
-		{"vm.tiktok.com link", "https://vm.tiktok.com/ZMeAbc123/", short(link.TikTok, "ZMeAbc123", "https://vm.tiktok.com/ZMeAbc123/")},
-		{"vm.tiktok.com link without a final slash", "https://vm.tiktok.com/ZSe4FqkKd", short(link.TikTok, "ZSe4FqkKd", "https://vm.tiktok.com/ZSe4FqkKd/")},
-		{"vm.tiktok.com link without a scheme", "vm.tiktok.com/ZSe4FqkKe", short(link.TikTok, "ZSe4FqkKe", "https://vm.tiktok.com/ZSe4FqkKe/")},
-		{"vm.tiktok.com link with http and a query", "http://vm.tiktok.com/ZSe4FqkKf/?k=1", short(link.TikTok, "ZSe4FqkKf", "https://vm.tiktok.com/ZSe4FqkKf/")},
-		{"vt.tiktok.com link", "https://vt.tiktok.com/ZS8abcDEF/", short(link.TikTok, "ZS8abcDEF", "https://vt.tiktok.com/ZS8abcDEF/")},
-		{"vt.tiktok.com link with the host in upper case", "https://VT.TIKTOK.COM/ZS8abcDEG/", short(link.TikTok, "ZS8abcDEG", "https://vt.tiktok.com/ZS8abcDEG/")},
-		{"vt.tiktok.com/t/ link", "https://vt.tiktok.com/t/ZS8abcDEH/", short(link.TikTok, "ZS8abcDEH", "https://vt.tiktok.com/ZS8abcDEH/")},
-		{"tiktok.com/t/ link", "https://www.tiktok.com/t/ZTRC5xgJp", short(link.TikTok, "ZTRC5xgJp", "https://www.tiktok.com/t/ZTRC5xgJp/")},
-		{"tiktok.com/t/ link without www", "https://tiktok.com/t/ZTRC5xgJq/", short(link.TikTok, "ZTRC5xgJq", "https://www.tiktok.com/t/ZTRC5xgJq/")},
-		{"short link of TikTok Lite", "https://lite.tiktok.com/t/ZSuGXKdsU/", short(link.TikTok, "ZSuGXKdsU", "https://lite.tiktok.com/t/ZSuGXKdsU/")},
-		{"short link with a long code", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/", short(link.TikTok, "ZS9AJY6f4n6Sw-GQnDP", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/")},
-		{"short link at the end of a sentence", "https://vm.tiktok.com/ZMeAbc124.", short(link.TikTok, "ZMeAbc124", "https://vm.tiktok.com/ZMeAbc124/")},
-		{"short link after a slash at the end of a sentence", "https://vm.tiktok.com/ZMeAbc125/.", short(link.TikTok, "ZMeAbc125", "https://vm.tiktok.com/ZMeAbc125/")},
+		{"vm.tiktok.com link", "https://vm.tiktok.com/ZMeAbc123/", shortLink(link.TikTok, "ZMeAbc123", "https://vm.tiktok.com/ZMeAbc123/")},
+		{"vm.tiktok.com link without a final slash", "https://vm.tiktok.com/ZSe4FqkKd", shortLink(link.TikTok, "ZSe4FqkKd", "https://vm.tiktok.com/ZSe4FqkKd/")},
+		{"vm.tiktok.com link without a scheme", "vm.tiktok.com/ZSe4FqkKe", shortLink(link.TikTok, "ZSe4FqkKe", "https://vm.tiktok.com/ZSe4FqkKe/")},
+		{"vm.tiktok.com link with http and a query", "http://vm.tiktok.com/ZSe4FqkKf/?k=1", shortLink(link.TikTok, "ZSe4FqkKf", "https://vm.tiktok.com/ZSe4FqkKf/")},
+		{"vt.tiktok.com link", "https://vt.tiktok.com/ZS8abcDEF/", shortLink(link.TikTok, "ZS8abcDEF", "https://vt.tiktok.com/ZS8abcDEF/")},
+		{"vt.tiktok.com link with the host in upper case", "https://VT.TIKTOK.COM/ZS8abcDEG/", shortLink(link.TikTok, "ZS8abcDEG", "https://vt.tiktok.com/ZS8abcDEG/")},
+		{"vt.tiktok.com/t/ link", "https://vt.tiktok.com/t/ZS8abcDEH/", shortLink(link.TikTok, "ZS8abcDEH", "https://vt.tiktok.com/ZS8abcDEH/")},
+		{"tiktok.com/t/ link", "https://www.tiktok.com/t/ZTRC5xgJp", shortLink(link.TikTok, "ZTRC5xgJp", "https://www.tiktok.com/t/ZTRC5xgJp/")},
+		{"tiktok.com/t/ link without www", "https://tiktok.com/t/ZTRC5xgJq/", shortLink(link.TikTok, "ZTRC5xgJq", "https://www.tiktok.com/t/ZTRC5xgJq/")},
+		{"short link of TikTok Lite", "https://lite.tiktok.com/t/ZSuGXKdsU/", shortLink(link.TikTok, "ZSuGXKdsU", "https://lite.tiktok.com/t/ZSuGXKdsU/")},
+		{"short link with a long code", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/", shortLink(link.TikTok, "ZS9AJY6f4n6Sw-GQnDP", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/")},
+		{"short link at the end of a sentence", "https://vm.tiktok.com/ZMeAbc124.", shortLink(link.TikTok, "ZMeAbc124", "https://vm.tiktok.com/ZMeAbc124/")},
+		{"short link after a slash at the end of a sentence", "https://vm.tiktok.com/ZMeAbc125/.", shortLink(link.TikTok, "ZMeAbc125", "https://vm.tiktok.com/ZMeAbc125/")},
 
 		{"account", "https://www.tiktok.com/@user", user},
 		{"account without scheme and www", "tiktok.com/@user", user},
@@ -94,11 +94,11 @@ func tiktokAcceptedLinks() []acceptedLink {
 		{"link to an embedded account", "https://www.tiktok.com/embed/@user", user},
 		{"link to a tab of an account", "https://www.tiktok.com/@user/liked", user},
 		{"account at the end of a sentence", "https://www.tiktok.com/@user.", user},
-		{"handle with dots and underscores", "https://www.tiktok.com/@_us.er_", account(link.TikTok, "_us.er_", "https://www.tiktok.com/@_us.er_")},
-		{"handle of two characters", "https://www.tiktok.com/@ab", account(link.TikTok, "ab", "https://www.tiktok.com/@ab")},
-		{"handle of 24 characters", "https://www.tiktok.com/@" + strings.Repeat("a", 24), account(link.TikTok, strings.Repeat("a", 24), "https://www.tiktok.com/@"+strings.Repeat("a", 24))},
-		{"handle of digits only", "https://www.tiktok.com/@1234567", account(link.TikTok, "1234567", "https://www.tiktok.com/@1234567")},
-		{"account by secUid", "https://www.tiktok.com/@" + secUID, numbered(link.TikTok, secUID, "https://www.tiktok.com/@"+secUID)},
+		{"handle with dots and underscores", "https://www.tiktok.com/@_us.er_", accountLink(link.TikTok, "_us.er_", "https://www.tiktok.com/@_us.er_")},
+		{"handle of two characters", "https://www.tiktok.com/@ab", accountLink(link.TikTok, "ab", "https://www.tiktok.com/@ab")},
+		{"handle of 24 characters", "https://www.tiktok.com/@" + strings.Repeat("a", 24), accountLink(link.TikTok, strings.Repeat("a", 24), "https://www.tiktok.com/@"+strings.Repeat("a", 24))},
+		{"handle of digits only", "https://www.tiktok.com/@1234567", accountLink(link.TikTok, "1234567", "https://www.tiktok.com/@1234567")},
+		{"account by secUid", "https://www.tiktok.com/@" + secUID, accountIDLink(link.TikTok, secUID, "https://www.tiktok.com/@"+secUID)},
 		{"numeric account id in place of the handle", "https://www.tiktok.com/@6820838815978423302", link.Link{
 			Platform: link.TikTok, Kind: link.Account, ID: "6820838815978423302", Handle: "6820838815978423302",
 			Canonical: "https://www.tiktok.com/@6820838815978423302",

@@ -13,87 +13,87 @@ const (
 	youtubeHandleShape  = "a YouTube handle has 3 to 30 letters, digits, - _ . and ·, as in youtube.com/@handle"
 )
 
-// youtube parses an address whose host belongs to YouTube.
+// parseYouTube parses an address whose host belongs to YouTube.
 //
 // Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name can belong to another
 // channel than the handle with the same spelling. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
 // NAME in lower case.
-func (a *address) youtube() (Link, *Error) {
-	if inner := a.inFragment(); inner != nil {
-		if l, err := inner.youtube(); err == nil {
+func (a *address) parseYouTube() (Link, *Error) {
+	if inner := a.addressInFragment(); inner != nil {
+		if l, err := inner.parseYouTube(); err == nil {
 			return l, nil
 		}
 	}
 	if a.base == "youtu.be" {
-		if id, ok := youtubeID(a.part(0)); ok {
-			return youtubeVideo(id, false), nil
+		if id, ok := cutYouTubeID(a.pathPart(0)); ok {
+			return youtubeVideoLink(id, false), nil
 		}
 	}
-	if name, ok := strings.CutPrefix(a.part(0), "+"); ok {
+	if name, ok := strings.CutPrefix(a.pathPart(0), "+"); ok {
 		// The path /+NAME contains the account's name on Google+. YouTube redirects it to the account's channel.
 		a.parts[0] = name
 	}
-	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
-		return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("@", handle) })
+	if handle, ok := strings.CutPrefix(a.pathPart(0), "@"); ok {
+		return a.parseYouTubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccountLink("@", handle) })
 	}
-	switch first := a.word(0); first {
+	switch first := a.lowerPathPart(0); first {
 	case "shorts", "live", "embed", "v", "e", "vi", "watch", "video":
-		return a.youtubeWatch(first)
+		return a.parseYouTubeVideo(first)
 	case "channel":
-		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannel(a.part(1)) })
+		return a.parseYouTubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannelLink(a.pathPart(1)) })
 	case "c", "user":
-		return a.youtubeChannelPage(2, func() (Link, *Error) {
-			if handle, ok := strings.CutPrefix(a.part(1), "@"); ok { // a handle in the place of an older name, as in /c/@handle
-				return a.youtubeAccount("@", handle)
+		return a.parseYouTubeChannelPage(2, func() (Link, *Error) {
+			if handle, ok := strings.CutPrefix(a.pathPart(1), "@"); ok { // a handle in the place of an older name, as in /c/@handle
+				return a.youtubeAccountLink("@", handle)
 			}
-			return a.youtubeAccount(first+"/", a.part(1))
+			return a.youtubeAccountLink(first+"/", a.pathPart(1))
 		})
 	case "feed", "feeds":
 		// /feed/UC… and /feeds/videos.xml?channel_id=UC… are lists of the videos of a channel.
-		for _, id := range [...]string{a.part(1), a.get("channel_id")} {
+		for _, id := range [...]string{a.pathPart(1), a.queryValue("channel_id")} {
 			if isYouTubeChannel(id) {
-				return a.youtubeChannel(id)
+				return a.youtubeChannelLink(id)
 			}
 		}
 	case "profile":
-		return a.youtubeAccount("user/", a.get("user"))
+		return a.youtubeAccountLink("user/", a.queryValue("user"))
 	case "subscription_center":
-		return a.youtubeAccount("user/", a.get("add_user"))
+		return a.youtubeAccountLink("user/", a.queryValue("add_user"))
 	}
-	if inner, ok := a.youtubeWrapped(); ok {
-		return a.unwrap(inner)
+	if inner, ok := a.youtubeInnerLink(); ok {
+		return a.parseInnerLink(inner)
 	}
-	if isYouTubeReserved(a.word(0)) {
+	if isYouTubeReserved(a.lowerPathPart(0)) {
 		return Link{}, a.refusePath()
 	}
 	// A short path with the id in the query is a video: /watch_popup?v=ID, /movie?v=ID, /?v=ID and /NAME?v=ID.
-	if id, ok := a.youtubeQueryID(); ok && len(a.parts) <= 1 {
-		return youtubeVideo(id, false), nil
+	if id, ok := a.youtubeVideoIDInQuery(); ok && len(a.parts) <= 1 {
+		return youtubeVideoLink(id, false), nil
 	}
 	switch {
 	case a.base == "youtu.be" && len(a.parts) > 0:
-		return Link{}, a.refuseYouTubeID(a.part(0))
-	case len(a.parts) == 0 || !a.accountHost() && a.sub != "gaming" || a.base != "youtube.com":
+		return Link{}, a.refuseYouTubeID(a.pathPart(0))
+	case len(a.parts) == 0 || !a.isAccountHost() && a.sub != "gaming" || a.base != "youtube.com":
 		return Link{}, a.refusePath()
 	}
-	return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("", a.part(0)) })
+	return a.parseYouTubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccountLink("", a.pathPart(0)) })
 }
 
-// youtubeWatch parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. The parameter word is the first path part in
+// parseYouTubeVideo parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. The parameter word is the first path part in
 // lower case.
-func (a *address) youtubeWatch(word string) (Link, *Error) {
-	if id, ok := youtubeID(a.part(1)); ok && !isYouTubePlayerWord(a.word(1)) {
-		return youtubeVideo(id, word == "shorts"), nil
+func (a *address) parseYouTubeVideo(word string) (Link, *Error) {
+	if id, ok := cutYouTubeID(a.pathPart(1)); ok && !isYouTubePlayerWord(a.lowerPathPart(1)) {
+		return youtubeVideoLink(id, word == "shorts"), nil
 	}
-	if id, ok := a.youtubeQueryID(); ok {
-		return youtubeVideo(id, false), nil
+	if id, ok := a.youtubeVideoIDInQuery(); ok {
+		return youtubeVideoLink(id, false), nil
 	}
-	if isYouTubePlayerWord(a.word(1)) {
+	if isYouTubePlayerWord(a.lowerPathPart(1)) {
 		return Link{}, a.refusePath()
 	}
-	id := a.part(1)
+	id := a.pathPart(1)
 	if word == "watch" && id == "" {
-		id = a.get("v")
+		id = a.queryValue("v")
 	}
 	return Link{}, a.refuseYouTubeID(id)
 }
@@ -102,20 +102,20 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
+// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
 // parameter tab is the index of the path part after the channel, and the function account returns the link of the channel.
-func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
-	word := a.word(tab)
+func (a *address) parseYouTubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
+	word := a.lowerPathPart(tab)
 	switch word {
 	case "shorts", "videos", "video", "live", "watch":
-		if id, ok := youtubeID(a.part(tab + 1)); ok {
-			return youtubeVideo(id, word == "shorts"), nil
+		if id, ok := cutYouTubeID(a.pathPart(tab + 1)); ok {
+			return youtubeVideoLink(id, word == "shorts"), nil
 		}
 	}
 	// In links of former channel pages, the id of a video is in the fragment: /user/NAME#p/u/1/ID.
 	if strings.HasPrefix(a.fragment, "p/") {
-		if id, ok := youtubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
-			return youtubeVideo(id, false), nil
+		if id, ok := cutYouTubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
+			return youtubeVideoLink(id, false), nil
 		}
 	}
 	// Refuse the tab "live", because it leads to the channel's current broadcast, which changes.
@@ -125,8 +125,8 @@ func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Li
 	return account()
 }
 
-// youtubeVideo returns the link of the video with the given id. If short is true, the canonical link has the form /shorts/ID.
-func youtubeVideo(id string, short bool) Link {
+// youtubeVideoLink returns the link of the video with the given id. If short is true, the canonical link has the form /shorts/ID.
+func youtubeVideoLink(id string, short bool) Link {
 	canonical := "https://www.youtube.com/watch?v=" + id
 	if short {
 		canonical = "https://www.youtube.com/shorts/" + id
@@ -134,8 +134,8 @@ func youtubeVideo(id string, short bool) Link {
 	return Link{Platform: YouTube, Kind: Video, ID: id, Canonical: canonical}
 }
 
-// youtubeChannel returns the link of the account with the given channel id.
-func (a *address) youtubeChannel(id string) (Link, *Error) {
+// youtubeChannelLink returns the link of the account with the given channel id.
+func (a *address) youtubeChannelLink(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
 		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
 			return Link{}, refuseLastCharacter(id, "YouTube channel id")
@@ -164,9 +164,9 @@ func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
-// youtubeAccount returns the link of the account with the given name. The parameter prefix is the part of the path before the name: "@",
+// youtubeAccountLink returns the link of the account with the given name. The parameter prefix is the part of the path before the name: "@",
 // "c/", "user/" or "".
-func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
+func (a *address) youtubeAccountLink(prefix, name string) (Link, *Error) {
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {
 		ok = isYouTubeName(name, 3)
@@ -178,36 +178,36 @@ func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 
-// youtubeWrapped returns the link that a redirector, a consent page or a similar page has in its query. It returns false for other
+// youtubeInnerLink returns the link that a redirector, a consent page or a similar page has in its query. It returns false for other
 // addresses.
-func (a *address) youtubeWrapped() (inner string, ok bool) {
-	switch a.word(0) {
+func (a *address) youtubeInnerLink() (inner string, ok bool) {
+	switch a.lowerPathPart(0) {
 	case "attribution_link":
-		return a.get("u"), true
+		return a.queryValue("u"), true
 	case "redirect", "url":
-		return a.get("q"), true
+		return a.queryValue("q"), true
 	case "oembed":
-		return a.get("url"), true
+		return a.queryValue("url"), true
 	case "m", "ml":
-		return a.get("continue"), a.sub == "consent"
+		return a.queryValue("continue"), a.sub == "consent"
 	case "signin":
-		return a.get("next"), true
+		return a.queryValue("next"), true
 	case "supported_browsers", "verify_age", "verify_controversy", "das_captcha":
-		return a.get("next_url"), true
+		return a.queryValue("next_url"), true
 	}
 	return "", false
 }
 
-// youtubeQueryID returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some
+// youtubeVideoIDInQuery returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some
 // links have the query in the fragment. It returns false if there is no valid video id.
-func (a *address) youtubeQueryID() (string, bool) {
+func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range pairs(query) {
 			key, value, _ := strings.Cut(strings.TrimPrefix(pair, "?"), "=")
 			if !strings.EqualFold(key, "v") && !strings.EqualFold(key, "vi") {
 				continue
 			}
-			if id, ok := youtubeID(unescapeQuery(value)); ok {
+			if id, ok := cutYouTubeID(unescapeQuery(value)); ok {
 				return id, true
 			}
 		}
@@ -215,10 +215,10 @@ func (a *address) youtubeQueryID() (string, bool) {
 	return "", false
 }
 
-// youtubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
+// cutYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
 // begins with a character that cannot occur in an id, as in "ID?t=1". It can also follow if it begins with a word that some programs append
 // to ids by mistake.
-func youtubeID(s string) (id string, ok bool) {
+func cutYouTubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
 		return "", false

@@ -9,11 +9,11 @@ import (
 func youtubeAcceptedLinks() []acceptedLink {
 	const id = youtubeID
 	dashed := link.Link{Platform: link.YouTube, Kind: link.Video, ID: "-wtIMTCHWuI", Canonical: "https://www.youtube.com/watch?v=-wtIMTCHWuI"}
-	handle := account(link.YouTube, "handle", "https://www.youtube.com/@handle")
-	channel := numbered(link.YouTube, channelID, "https://www.youtube.com/channel/"+channelID)
-	custom := account(link.YouTube, "name", "https://www.youtube.com/c/name")
-	user := account(link.YouTube, "name", "https://www.youtube.com/user/name")
-	vanity := account(link.YouTube, "name", "https://www.youtube.com/name")
+	handle := accountLink(link.YouTube, "handle", "https://www.youtube.com/@handle")
+	channel := accountIDLink(link.YouTube, channelID, "https://www.youtube.com/channel/"+channelID)
+	custom := accountLink(link.YouTube, "name", "https://www.youtube.com/c/name")
+	user := accountLink(link.YouTube, "name", "https://www.youtube.com/user/name")
+	vanity := accountLink(link.YouTube, "name", "https://www.youtube.com/name")
 
 	return []acceptedLink{
 		{"short", "https://www.youtube.com/shorts/" + id, youtubeShort()},
@@ -102,7 +102,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"attribution link with a partly percent-encoded inner link", "https://www.youtube.com/attribution_link?a=8g8kPrPIi-ecwIsS&u=/watch%3Fv%3D" + id, youtubeVideo()},
 		{"redirect", "https://www.youtube.com/redirect?event=video_description&redir_token=x&q=https%3A%2F%2Fyoutu.be%2F" + id, youtubeVideo()},
 		{"redirect to an Instagram reel", "https://www.youtube.com/redirect?q=https%3A%2F%2Fwww.instagram.com%2Freel%2F" + instagramID, instagramVideo("", "reel")},
-		{"redirect to a short link", "https://www.youtube.com/redirect?q=https%3A%2F%2Fvm.tiktok.com%2FZMeAbc123%2F", short(link.TikTok, "ZMeAbc123", "https://vm.tiktok.com/ZMeAbc123/")},
+		{"redirect to a short link", "https://www.youtube.com/redirect?q=https%3A%2F%2Fvm.tiktok.com%2FZMeAbc123%2F", shortLink(link.TikTok, "ZMeAbc123", "https://vm.tiktok.com/ZMeAbc123/")},
 		{"consent", "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2Flive%2F" + id + "%3Fcbrd%3D1&gl=NL&m=0", youtubeVideo()},
 		{"consent page for a Shorts link", "https://consent.youtube.com/ml?continue=https://www.youtube.com/shorts/" + id + "&gl=DE", youtubeShort()},
 		{"oEmbed", "http://www.youtube.com/oembed?url=http%3A//www.youtube.com/watch?v%3D" + id + "&format=json", youtubeVideo()},
@@ -122,13 +122,13 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"handle after a percent-encoded at sign", "https://www.youtube.com/%40handle", handle},
 		{"handle at the end of a sentence", "https://www.youtube.com/@handle.", handle},
 		{"consent page for a channel link", "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2F%40handle%3Fcbrd%3D1", handle},
-		{"handle with punctuation", "https://www.youtube.com/@h.a-n_d·le", account(link.YouTube, "h.a-n_d·le", "https://www.youtube.com/@h.a-n_d%C2%B7le")},
-		{"handle of 30 characters", "https://www.youtube.com/@" + strings.Repeat("a", 30), account(link.YouTube, strings.Repeat("a", 30), "https://www.youtube.com/@"+strings.Repeat("a", 30))},
-		{"handle in Japanese", "https://www.youtube.com/@ハンドル", account(link.YouTube, "ハンドル", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB")},
-		{"percent-encoded handle in Japanese", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB/videos", account(link.YouTube, "ハンドル", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB")},
-		{"handle in Cyrillic upper case", "https://www.youtube.com/@КАНАЛ", account(link.YouTube, "канал", "https://www.youtube.com/@%D0%BA%D0%B0%D0%BD%D0%B0%D0%BB")},
-		{"handle in Hindi with vowel signs", "https://www.youtube.com/@हिन्दी", account(link.YouTube, "हिन्दी", "https://www.youtube.com/@%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80")},
-		{"handle of two Chinese characters", "https://www.youtube.com/@中文", account(link.YouTube, "中文", "https://www.youtube.com/@%E4%B8%AD%E6%96%87")},
+		{"handle with punctuation", "https://www.youtube.com/@h.a-n_d·le", accountLink(link.YouTube, "h.a-n_d·le", "https://www.youtube.com/@h.a-n_d%C2%B7le")},
+		{"handle of 30 characters", "https://www.youtube.com/@" + strings.Repeat("a", 30), accountLink(link.YouTube, strings.Repeat("a", 30), "https://www.youtube.com/@"+strings.Repeat("a", 30))},
+		{"handle in Japanese", "https://www.youtube.com/@ハンドル", accountLink(link.YouTube, "ハンドル", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB")},
+		{"percent-encoded handle in Japanese", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB/videos", accountLink(link.YouTube, "ハンドル", "https://www.youtube.com/@%E3%83%8F%E3%83%B3%E3%83%89%E3%83%AB")},
+		{"handle in Cyrillic upper case", "https://www.youtube.com/@КАНАЛ", accountLink(link.YouTube, "канал", "https://www.youtube.com/@%D0%BA%D0%B0%D0%BD%D0%B0%D0%BB")},
+		{"handle in Hindi with vowel signs", "https://www.youtube.com/@हिन्दी", accountLink(link.YouTube, "हिन्दी", "https://www.youtube.com/@%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80")},
+		{"handle of two Chinese characters", "https://www.youtube.com/@中文", accountLink(link.YouTube, "中文", "https://www.youtube.com/@%E4%B8%AD%E6%96%87")},
 		{"channel id", "https://www.youtube.com/channel/" + channelID, channel},
 		{"videos tab of a channel id", "https://www.youtube.com/channel/" + channelID + "/videos?view_as=subscriber", channel},
 		{"channel id on the music host", "https://music.youtube.com/channel/" + channelID, channel},
@@ -140,7 +140,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"Shorts link with a handle after /c/", "https://www.youtube.com/c/@handle/shorts/" + id, youtubeShort()},
 		{"custom name", "https://www.youtube.com/c/Name", custom},
 		{"playlists tab of a custom name", "https://www.youtube.com/c/Name/playlists", custom},
-		{"custom name in another script", "https://www.youtube.com/c/%D0%9A%D0%B0%D0%BD%D0%B0%D0%BB", account(link.YouTube, "канал", "https://www.youtube.com/c/%D0%BA%D0%B0%D0%BD%D0%B0%D0%BB")},
+		{"custom name in another script", "https://www.youtube.com/c/%D0%9A%D0%B0%D0%BD%D0%B0%D0%BB", accountLink(link.YouTube, "канал", "https://www.youtube.com/c/%D0%BA%D0%B0%D0%BD%D0%B0%D0%BB")},
 		{"user name", "https://www.youtube.com/user/Name", user},
 		{"videos tab of a user name", "http://www.youtube.com/user/Name/videos", user},
 		{"user name in the query of the profile page", "http://www.youtube.com/profile?user=Name", user},
@@ -150,7 +150,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"account name on gaming.youtube.com", "https://gaming.youtube.com/Name", vanity},
 		{"account name after a plus sign", "https://m.youtube.com/+Name", vanity},
 		{"account name after two slashes", "http://www.youtube.com//Name", vanity},
-		{"account name in another script", "https://www.youtube.com/Étienne-Senpai", account(link.YouTube, "étienne-senpai", "https://www.youtube.com/%C3%A9tienne-senpai")},
+		{"account name in another script", "https://www.youtube.com/Étienne-Senpai", accountLink(link.YouTube, "étienne-senpai", "https://www.youtube.com/%C3%A9tienne-senpai")},
 		{"channel id after /feed/", "https://www.youtube.com/feed/" + channelID, channel},
 		{"channel id of an RSS feed", "https://www.youtube.com/feeds/videos.xml?channel_id=" + channelID, channel},
 		{"channel id in the fragment", "https://m.youtube.com/?#/channel/" + channelID, channel},

@@ -103,7 +103,7 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		c.Targets = nil
-		due, err := s.candidates(tx, r, c.At)
+		due, err := s.lockCandidates(tx, r, c.At)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 		if len(batch) == 0 {
 			return nil
 		}
-		for _, g := range ByKind(batch) {
+		for _, g := range GroupByKind(batch) {
 			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
 				c.At.Add(lease), r.Collector, c.Token, Bucket, g.Platform, g.Kind, g.IDs).Error
 			if err != nil {
@@ -129,7 +129,7 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 // another collector has claimed one of the targets.
 func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		for _, g := range ByKind(targets) {
+		for _, g := range GroupByKind(targets) {
 			done := tx.Exec(`UPDATE fetch_targets SET next_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
 				s.db.Now().Add(lease), Bucket, g.Platform, g.Kind, g.IDs, c.Token)
 			if done.Error != nil {
@@ -143,9 +143,9 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// candidates locks and returns up to r.Candidates targets that may be claimed. It sets in each target the handles from the links with which
+// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It sets in each target the handles from the links with which
 // organisations track the target.
-func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
+func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
 		for len(due) < r.Candidates {
@@ -241,7 +241,7 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	subscribed := map[string]bool{}
 	handles := map[string][]claimedHandle{}
 	key := func(p link.Platform, kind Kind, id string) string { return string(kind) + "/" + TargetKey(p, id) }
-	for _, g := range ByKind(targets) {
+	for _, g := range GroupByKind(targets) {
 		var found []claimedHandle
 		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
@@ -265,7 +265,7 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	for i := range kept {
 		kept[i].setHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
 	}
-	for _, g := range ByKind(orphans) {
+	for _, g := range GroupByKind(orphans) {
 		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
 			Bucket, g.Platform, g.Kind, g.IDs, readAt).Error
 		if err != nil {
@@ -324,7 +324,7 @@ func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 // targets are due again. Their numbers of failed attempts do not change.
 func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		for _, g := range ByKind(c.Targets) {
+		for _, g := range GroupByKind(c.Targets) {
 			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
 				db.InstantOf(at), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error

@@ -49,8 +49,8 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	return claims
 }
 
-// requireEachOnce checks that each of the given number of targets was claimed exactly once, and that no claim has more targets than limit.
-func requireEachOnce(t *testing.T, claims [][]string, targets, limit int) {
+// requireEachClaimedOnce checks that each of the given number of targets was claimed exactly once, and that no claim has more targets than limit.
+func requireEachClaimedOnce(t *testing.T, claims [][]string, targets, limit int) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, ids := range claims {
@@ -71,7 +71,7 @@ func TestClaim_givesEachTargetToOneWorker(t *testing.T) {
 	const workers, targets, limit = 8, 5000, 100
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fillQueue(t, db, targets)
-		requireEachOnce(t, claimAll(t, db, workers, limit), targets, limit)
+		requireEachClaimedOnce(t, claimAll(t, db, workers, limit), targets, limit)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 			}
 		}
 		fillQueue(t, db, targets)
-		requireEachOnce(t, claimAll(t, db, workers, limit), targets, limit)
+		requireEachClaimedOnce(t, claimAll(t, db, workers, limit), targets, limit)
 	})
 }
 
@@ -242,7 +242,7 @@ func TestClaim_deletesTargetsWithoutSubscriptionsAndReturnsLaterTargets(t *testi
 		o := storetest.NewOrg(t, db)
 		orphans := storetest.Clips(t, 60)
 		storetest.Track(t, o, orphans...)
-		storetest.Stop(t, o, orphans...)
+		storetest.StopVideos(t, o, orphans...)
 		db.Clock.Advance(time.Second)
 		storetest.Track(t, o, storetest.Clip(t, 99))
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// serve claims up to limit TikTok videos in the interactive lane, advances the clock by the duration of the fetch, and stores a result for
+// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by the duration of the fetch, and stores a result for
 // each video. It returns the external ids of the videos.
-func serve(t *testing.T, db *storetest.DB, limit int, duration time.Duration) []string {
+func fetchInteractive(t *testing.T, db *storetest.DB, limit int, duration time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
@@ -40,16 +40,16 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 		}
 		// Serve 16 targets in two seconds, like a source that answers in a second and has eight concurrent calls.
 		for range 6 {
-			require.Len(t, serve(t, db, 16, 2*time.Second), 16)
+			require.Len(t, fetchInteractive(t, db, 16, 2*time.Second), 16)
 		}
 		tracked := db.Clock.Now()
 		storetest.Track(t, single, storetest.Clip(t, 900))
-		serve(t, db, 16, 2*time.Second)
+		fetchInteractive(t, db, 16, 2*time.Second)
 		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.Clip(t, 900)).LatestViews)
 		require.LessOrEqual(t, db.Clock.Now().Sub(tracked), 5*time.Second)
 
 		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
-		served := serve(t, db, 16, 2*time.Second)
+		served := fetchInteractive(t, db, 16, 2*time.Second)
 		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
 		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets get equally many fetches")
 	})
@@ -77,7 +77,7 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 				db.Clock.Advance(time.Millisecond)
 				continue
 			}
-			served := serve(t, db, limit, time.Second)
+			served := fetchInteractive(t, db, limit, time.Second)
 			most, least := 0, limit
 			for i := range waiting {
 				count := 0
@@ -149,8 +149,8 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 func TestClaim_servesLanesInTheOrderInWhichTheRequestNamesThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		trackAtSlot(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
-		trackAtSlot(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
+		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
+		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
 		require.NoError(t, err)
@@ -166,9 +166,9 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackAtSlot(t, free, queue.LaneFree, storetest.ClipsFrom(t, 0, 4)...)
-		trackAtSlot(t, premium, queue.LanePremium, storetest.Clip(t, 0), storetest.Clip(t, 10))
-		trackAtSlot(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.YouTubeURL))
+		trackOnSchedule(t, free, queue.LaneFree, storetest.ClipsFrom(t, 0, 4)...)
+		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 0), storetest.Clip(t, 10))
+		trackOnSchedule(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.YouTubeURL))
 		for id, change := range map[int]string{1: "pace = 1", 2: "pace = 2", 3: "state = 'gone'"} {
 			db.Exec(t, "UPDATE fetch_targets SET "+change+" WHERE external_id = ?", storetest.Clip(t, id).ID)
 		}
@@ -201,7 +201,7 @@ func TestClaim_servesOrganisationsWithoutClaimedTargetsFirst(t *testing.T) {
 			return c
 		}
 		storetest.Track(t, burst, storetest.Clips(t, 5)...)
-		trackAtSlot(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
+		trackOnSchedule(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
 		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation is idle")
 		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
 

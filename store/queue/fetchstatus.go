@@ -56,10 +56,10 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// saveDue returns the statements that store, in the rows of the videos and accounts of entries, when they are fetched next. If no
+// nextFetchWrites returns the statements that store, in the rows of the videos and accounts of entries, when they are fetched next. If no
 // configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. Entries whose field Saved
 // is true are left out, because their rows already have these values.
-func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
+func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
 		table string
@@ -74,7 +74,7 @@ func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 			continue
 		}
 		list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "next_at bigint", "unsupported text"}, Rows: rows}
-		writes = append(writes, list.Writes(tx, strings.ReplaceAll(`UPDATE {table} SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+		writes = append(writes, list.ExecWrites(tx, strings.ReplaceAll(`UPDATE {table} SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
   fetch_status = CASE WHEN u.unsupported = '' THEN {table}.fetch_status ELSE ? END,
   fetch_reason = CASE WHEN u.unsupported = '' THEN {table}.fetch_reason ELSE u.unsupported END
  FROM u WHERE {table}.organisation_id = {org} AND {table}.id = u.id`, "{table}", of.table), FetchUnsupported)...)

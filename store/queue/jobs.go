@@ -27,7 +27,7 @@ type JobLease struct {
 // or if another process has leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because
 // a clock that is ahead would block the job for a long time.
 func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
-	if err := s.db.SeeClock(ctx); err != nil {
+	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return held, false, err
 	}
 	held = JobLease{s: s, name: name, token: db.NewID(), lease: lease}
@@ -45,17 +45,17 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 // Extend starts the lease again, so that it lasts for its full duration from now on. It returns ErrLeaseLost if the lease has ended and
 // another process has leased the job.
 func (l JobLease) Extend(ctx context.Context) error {
-	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
+	return l.saveDueTime(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
 // Finish ends the lease. The parameter next is the time at which the job is due again. Finish returns ErrLeaseLost if another process has
 // leased the job.
 func (l JobLease) Finish(ctx context.Context, next time.Time) error {
-	return l.set(ctx, db.InstantOf(next), nil)
+	return l.saveDueTime(ctx, db.InstantOf(next), nil)
 }
 
-// set stores when the job is due next, and the token of its lease. It returns ErrLeaseLost if another process has leased the job.
-func (l JobLease) set(ctx context.Context, next db.Instant, token *uuid.UUID) error {
+// saveDueTime stores when the job is due next, and the token of its lease. It returns ErrLeaseLost if another process has leased the job.
+func (l JobLease) saveDueTime(ctx context.Context, next db.Instant, token *uuid.UUID) error {
 	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)
 		if r.Error == nil && r.RowsAffected == 0 {

@@ -66,7 +66,7 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if err != nil {
 		return err
 	}
-	organisations, tiers, tierArgs, err := subscribers(tx, list, args)
+	organisations, tiers, tierArgs, err := subscriberTable(tx, list, args)
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscribers returns the name of the table or list in which a statement can read the organisations that track the targets in the list u. The
+// subscriberTable returns the name of the table or list in which a statement can read the organisations that track the targets in the list u. The
 // parameters list and args are the SQL text of u and its parameters.
 //
 // On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads
 // the tables of the queue without their indexes. So subscribers then reads the tiers first. The results text and textArgs are a list of
 // these tiers, which the statement needs after u, and its parameters.
-func subscribers(tx *gorm.DB, list string, args []any) (name, text string, textArgs []any, err error) {
+func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, textArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newOrgWith creates an organisation with a tier and a subscription.
-func newOrgWith(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subscription) *store.Org {
+// newOrgWithTier creates an organisation with a tier and a subscription.
+func newOrgWithTier(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subscription) *store.Org {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Payer", tier, sub)
 	require.NoError(t, err)
@@ -37,9 +37,9 @@ func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Li
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// lanes returns two digits for each target, in the order of the external ids: the number of its base lane and the number of its current
+// laneDigits returns two digits for each target, in the order of the external ids: the number of its base lane and the number of its current
 // lane. A lower number is more urgent.
-func lanes(t *testing.T, db *storetest.DB) []string {
+func laneDigits(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")
 }
@@ -47,20 +47,20 @@ func lanes(t *testing.T, db *storetest.DB) []string {
 func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		trackFetched(t, db, o, storetest.Clips(t, 3)...)
-		require.Equal(t, []string{"22", "22", "22"}, lanes(t, db))
+		require.Equal(t, []string{"22", "22", "22"}, laneDigits(t, db))
 		for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
 			for _, tier := range store.Tiers {
 				require.NoError(t, db.SetSubscription(t.Context(), o.ID(), sub))
 				require.NoError(t, db.SetTier(t.Context(), o.ID(), tier))
 				lane := store.LaneOf(store.Organisation{Tier: tier, Subscription: sub})
 				want := fmt.Sprintf("%d%[1]d", lane)
-				require.Equal(t, []string{want, want, want}, lanes(t, db), "%s %s", tier, sub)
+				require.Equal(t, []string{want, want, want}, laneDigits(t, db), "%s %s", tier, sub)
 			}
 		}
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"11", "11", "11"}, lanes(t, db), "the lane also changes if only the subscription changes")
+		require.Equal(t, []string{"11", "11", "11"}, laneDigits(t, db), "the lane also changes if only the subscription changes")
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
 		require.Len(t, demand, 1)
@@ -71,17 +71,17 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 func TestSetTier_keepsATargetInTheMostUrgentLaneOfItsSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, premium, free := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierPremium, store.SubscriptionNone)
+		o, premium, free := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierPremium, store.SubscriptionNone)
 		trackFetched(t, db, o, storetest.Clips(t, 3)...)
 		trackFetched(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
 		trackFetched(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
-		require.Equal(t, []string{"22", "11", "22", "11", "33"}, lanes(t, db))
+		require.Equal(t, []string{"22", "11", "22", "11", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
-		require.Equal(t, []string{"33", "11", "33", "11", "33"}, lanes(t, db))
+		require.Equal(t, []string{"33", "11", "33", "11", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierLimited))
-		require.Equal(t, []string{"33", "22", "33", "22", "33"}, lanes(t, db))
+		require.Equal(t, []string{"33", "22", "33", "22", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), free.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"33", "22", "11", "22", "11"}, lanes(t, db), "both targets of the organisation move to the premium lane")
+		require.Equal(t, []string{"33", "22", "11", "22", "11"}, laneDigits(t, db), "both targets of the organisation move to the premium lane")
 	})
 }
 
@@ -92,29 +92,29 @@ func TestSetTier_changesTheLaneOfAccountsAndKeepsTheInteractiveLane(t *testing.T
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone")})
 		storetest.Track(t, o, storetest.Clip(t, 1))
-		require.Equal(t, []string{"11", "10"}, lanes(t, db))
+		require.Equal(t, []string{"11", "10"}, laneDigits(t, db))
 		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
-		require.Equal(t, []string{"22", "20"}, lanes(t, db))
+		require.Equal(t, []string{"22", "20"}, laneDigits(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-		require.Equal(t, []string{"22", "22"}, lanes(t, db))
+		require.Equal(t, []string{"22", "22"}, laneDigits(t, db))
 	})
 }
 
 func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		trackFetched(t, db, o, storetest.Clip(t, 1))
 		storetest.Track(t, o, storetest.Clip(t, 2)) // the target of this video stays in the interactive lane
 		db.Clock.Advance(24 * time.Hour)
 		held := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, held, 2)
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
-		require.Equal(t, []string{"33", "30"}, lanes(t, db))
+		require.Equal(t, []string{"33", "30"}, laneDigits(t, db))
 		for _, c := range held {
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
 		}
-		require.Equal(t, []string{"33", "33"}, lanes(t, db))
+		require.Equal(t, []string{"33", "33"}, laneDigits(t, db))
 		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim is still valid")
 	})
 }
@@ -132,7 +132,7 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		})
 		require.NoError(t, db.SetTier(t.Context(), one.ID(), store.TierBasic))
 		finish()
-		require.Equal(t, []string{"22"}, lanes(t, db))
+		require.Equal(t, []string{"22"}, laneDigits(t, db))
 	})
 }
 
@@ -143,9 +143,9 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 		trackFetched(t, db, o, storetest.Clip(t, 1))
 		// The tier changes while the transaction of the new subscriber has read the target, but not yet written its subscription.
 		finish := storetest.RunBefore(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
-		trackAtSlot(t, premium, queue.LanePremium, storetest.Clip(t, 1))
+		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 1))
 		finish()
-		require.Equal(t, []string{"11"}, lanes(t, db))
+		require.Equal(t, []string{"11"}, laneDigits(t, db))
 	})
 }
 
@@ -165,7 +165,7 @@ func TestSetTier_movesManyTargetsInBatches(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const many = 2500
-		o, others := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		o, others := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		fillSubscriptions(t, db, o, 1, many, queue.LaneBasic)
 		fillSubscriptions(t, db, others, many+1, 10, queue.LaneBasic)
 		var progress [][2]int64
@@ -240,14 +240,14 @@ func tierList(t *testing.T, d *storetest.DB, org uuid.UUID) (args []any) {
 func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		premium, basic := storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		premium, basic := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		trackFetched(t, db, premium, storetest.Clips(t, 4)...)
 		trackFetched(t, db, basic, storetest.Clips(t, 3)...)
-		require.Equal(t, []string{"11", "11", "11", "11"}, lanes(t, db))
-		storetest.Stop(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		require.Equal(t, []string{"22", "11", "22", "11"}, lanes(t, db), "the last target has no subscription and is deleted when it is due")
-		storetest.Stop(t, basic, storetest.Clip(t, 1))
-		require.Equal(t, "11", lanes(t, db)[1])
+		require.Equal(t, []string{"11", "11", "11", "11"}, laneDigits(t, db))
+		storetest.StopVideos(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
+		require.Equal(t, []string{"22", "11", "22", "11"}, laneDigits(t, db), "the last target has no subscription and is deleted when it is due")
+		storetest.StopVideos(t, basic, storetest.Clip(t, 1))
+		require.Equal(t, "11", laneDigits(t, db)[1])
 		db.Clock.Advance(48 * time.Hour)
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
 	})
@@ -256,7 +256,7 @@ func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T
 func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		premium, basic, someone := storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		premium, basic, someone := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		for _, o := range []*store.Org{premium, basic} {
 			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{someone}, Type: store.TrackLatest30,
 				Lane: map[*store.Org]queue.Lane{premium: queue.LanePremium, basic: queue.LaneBasic}[o], Immediate: 1, Enqueue: 1})
@@ -264,10 +264,10 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 		}
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.Clip(t, 1).ID, Link: storetest.Clip(t, 1).Canonical}}})
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
-		require.Equal(t, []string{"11", "11"}, lanes(t, db))
+		require.Equal(t, []string{"11", "11"}, laneDigits(t, db))
 		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
 		require.NoError(t, err)
-		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the targets of the account and of its video must be in the basic lane")
+		require.Equal(t, []string{"22", "22"}, laneDigits(t, db), "the targets of the account and of its video must be in the basic lane")
 	})
 }
 
@@ -276,13 +276,13 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoStopConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		for _, o := range []*store.Org{one, two, basic} {
 			trackFetched(t, db, o, storetest.Clip(t, 1))
 		}
-		finish := storetest.RunBefore(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.Stop(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
-		storetest.Stop(t, one, storetest.Clip(t, 1))
+		finish := storetest.RunBefore(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.StopVideos(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
+		storetest.StopVideos(t, one, storetest.Clip(t, 1))
 		finish()
-		require.Equal(t, []string{"22"}, lanes(t, db))
+		require.Equal(t, []string{"22"}, laneDigits(t, db))
 	})
 }

@@ -16,7 +16,7 @@ import (
 // alive returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
-	if err := s.db.SeeClock(ctx); err != nil {
+	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
 	}
 	if err := s.deleteOrphanSubscriptions(ctx, deleted, alive); err != nil {
@@ -90,7 +90,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		var n int64
 		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
-			for _, group := range ByKind(orphans) {
+			for _, group := range GroupByKind(orphans) {
 				// Check the conditions again in the statement that locks the rows. If an organisation has subscribed to a target meanwhile,
 				// the target has a subscription and a later requested_at, and must not be deleted.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?

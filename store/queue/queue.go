@@ -142,9 +142,9 @@ type Entry struct {
 	servedAt db.Instant // time of the recent fetch that is the reason why deferServed delays this entry; 0 if the entry is not delayed
 }
 
-// target returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
+// targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
 // row of a video has no handle: a handle that no source has confirmed is only stored with the subscription.
-func (e Entry) target(org uuid.UUID, now db.Instant) []any {
+func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
 	var handle string
@@ -161,12 +161,12 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferServed delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
+// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
 // cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
 // organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
 // of that fetch, because it had already stopped tracking the target, the target becomes due at the latest when RefreshPause has passed
 // since the fetch.
-func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
+func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
 		if e.TrackedAt > 0 && e.NextAt <= now {
@@ -232,20 +232,20 @@ func EnqueueWrites(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) 
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
-	if err := deferServed(tx, entries, now); err != nil {
+	if err := deferRecentlyFetched(tx, entries, now); err != nil {
 		return nil, err
 	}
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return nil, err
 	}
-	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), saveDue(tx, org, entries)), nil
+	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), nextFetchWrites(tx, org, entries)), nil
 }
 
 // saveTargets returns the statements that insert the targets of entries, or update those that exist already.
 func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
-		rows[i] = e.target(org, now)
+		rows[i] = e.targetRow(org, now)
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
 		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
@@ -324,8 +324,8 @@ type KindGroup struct {
 	IDs      []string
 }
 
-// ByKind groups the external ids of targets by platform and kind.
-func ByKind(targets []Target) []KindGroup {
+// GroupByKind groups the external ids of targets by platform and kind.
+func GroupByKind(targets []Target) []KindGroup {
 	var groups []KindGroup
 	for _, t := range targets {
 		i := slices.IndexFunc(groups, func(g KindGroup) bool { return g.Platform == t.Platform && g.Kind == t.Kind })

@@ -24,8 +24,8 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// trackAtSlot tracks links with a priority. Each video is due at its time in the daily schedule, and not immediately.
-func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
+// trackOnSchedule tracks links with a priority. Each video is due at its time in the daily schedule, and not immediately.
+func trackOnSchedule(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
 	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links), Scheduled: true})
 	require.NoError(t, err)
@@ -36,9 +36,9 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		require.Empty(t, dueLanes(t, db))
-		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 1))
-		trackAtSlot(t, o, queue.LaneBasic, storetest.Clip(t, 2))
-		trackAtSlot(t, o, queue.LanePremium, storetest.Clip(t, 3))
+		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 1))
+		trackOnSchedule(t, o, queue.LaneBasic, storetest.Clip(t, 2))
+		trackOnSchedule(t, o, queue.LanePremium, storetest.Clip(t, 3))
 		require.Empty(t, dueLanes(t, db), "the scheduled times of the videos have not come yet")
 		storetest.Track(t, o, storetest.Clip(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
@@ -79,9 +79,9 @@ func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, premium, basic, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
-		trackAtSlot(t, free, queue.LaneFree, l)
-		trackAtSlot(t, premium, queue.LanePremium, l)
-		trackAtSlot(t, basic, queue.LaneBasic, l)
+		trackOnSchedule(t, free, queue.LaneFree, l)
+		trackOnSchedule(t, premium, queue.LanePremium, l)
+		trackOnSchedule(t, basic, queue.LaneBasic, l)
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
 	})
@@ -119,7 +119,7 @@ func TestEnqueue_neverDelaysATarget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, first, l)
-		trackAtSlot(t, second, queue.LaneFree, l)
+		trackOnSchedule(t, second, queue.LaneFree, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
 		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch stores the views for both organisations")
@@ -275,7 +275,7 @@ func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 			o.Facts, o.TriedHandles, o.NextAt = nil, target.Handles, store.InstantOf(db.Clock.Now().Add(time.Minute))
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 			db.Clock.Advance(time.Minute)
-			storetest.Stop(t, attacker, storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+			storetest.StopVideos(t, attacker, storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
 		}
 		for i := range claims {
 			require.Positive(t, tried[fmt.Sprintf("handle_%d", i)], i)

@@ -13,16 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// used returns the units of a source that are reserved in a window.
-func used(t *testing.T, db *storetest.DB, source, window string) int64 {
+// usedUnits returns the units of a source that are reserved in a window.
+func usedUnits(t *testing.T, db *storetest.DB, source, window string) int64 {
 	t.Helper()
 	n, err := db.QuotaUsed(t.Context(), source, window)
 	require.NoError(t, err)
 	return n
 }
 
-// reserve reserves units of a source in a window, and returns true if the budget had enough units.
-func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
+// reserveUnits reserves units of a source in a window, and returns true if the budget had enough units.
+func reserveUnits(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
 	t.Helper()
 	ok, err := db.ReserveQuota(t.Context(), source, window, units, limit)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestReserveQuota_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing
 		}
 		wg.Wait()
 		require.Equal(t, limit/units, granted, "the budget is used up and not overdrawn")
-		require.EqualValues(t, granted*units, used(t, db, "youtube", "2026-01-01"))
+		require.EqualValues(t, granted*units, usedUnits(t, db, "youtube", "2026-01-01"))
 	})
 }
 
@@ -76,13 +76,13 @@ func TestQuota_countsReservedAndReturnedUnits(t *testing.T) {
 					continue
 				}
 				fits := limit == 0 || want[window]+units <= limit
-				require.Equal(rt, fits, reserve(t, db, source, window, units, limit))
+				require.Equal(rt, fits, reserveUnits(t, db, source, window, units, limit))
 				if fits {
 					want[window] += units
 				}
 			}
 			for window, n := range want {
-				require.Equal(rt, n, used(t, db, source, window))
+				require.Equal(rt, n, usedUnits(t, db, source, window))
 			}
 		})
 	})
@@ -91,19 +91,19 @@ func TestQuota_countsReservedAndReturnedUnits(t *testing.T) {
 func TestForgetQuota_deletesOlderWindowsOfTheSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
+		require.Zero(t, usedUnits(t, db, "youtube", "2026-01-01"))
 		for _, window := range []string{"2026-01-01", "2026-01-02", "2026-01-03"} {
-			require.True(t, reserve(t, db, "youtube", window, 5, 5))
-			require.True(t, reserve(t, db, "tiktok", window, 5, 5))
+			require.True(t, reserveUnits(t, db, "youtube", window, 5, 5))
+			require.True(t, reserveUnits(t, db, "tiktok", window, 5, 5))
 		}
 		require.NoError(t, db.ForgetQuota(t.Context(), "youtube", "2026-01-02"))
-		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
-		require.EqualValues(t, 5, used(t, db, "youtube", "2026-01-02"))
-		require.EqualValues(t, 5, used(t, db, "tiktok", "2026-01-01"))
+		require.Zero(t, usedUnits(t, db, "youtube", "2026-01-01"))
+		require.EqualValues(t, 5, usedUnits(t, db, "youtube", "2026-01-02"))
+		require.EqualValues(t, 5, usedUnits(t, db, "tiktok", "2026-01-01"))
 		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
 		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "returning units to a deleted window does not create it again")
 		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
-		require.Zero(t, used(t, db, "tiktok", "2026-01-01"))
+		require.Zero(t, usedUnits(t, db, "tiktok", "2026-01-01"))
 	})
 }
 
@@ -143,8 +143,8 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
 
-		require.Equal(t, time.Minute, db.Wait(short.BlockedUntil))
+		require.Equal(t, time.Minute, db.TimeUntil(short.BlockedUntil))
 		db.Clock.Advance(time.Hour)
-		require.Zero(t, db.Wait(short.BlockedUntil))
+		require.Zero(t, db.TimeUntil(short.BlockedUntil))
 	})
 }

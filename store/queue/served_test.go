@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueNow returns true if a video or an account of TikTok is due to be fetched now, or if its fetch was requested with the highest priority.
-func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
+// isDueNow returns true if a video or an account of TikTok is due to be fetched now, or if its fetch was requested with the highest priority.
+func isDueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
@@ -42,14 +42,14 @@ func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 				for range 3 {
 					db.Clock.Advance(time.Hour)
 					stopAndTrack(store.VideoRef{ID: first.VideoID}, l)
-					require.False(t, dueNow(t, db, "video"))
+					require.False(t, isDueNow(t, db, "video"))
 					stopAndTrack(store.VideoRef{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
-					require.False(t, dueNow(t, db, "video"))
+					require.False(t, isDueNow(t, db, "video"))
 				}
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).LatestViews)
 				db.Clock.Advance(time.Hour)
 				stopAndTrack(store.VideoRef{Link: l}, l)
-				require.True(t, dueNow(t, db, "video"), "the refresh pause is over")
+				require.True(t, isDueNow(t, db, "video"), "the refresh pause is over")
 			})
 		})
 	}
@@ -64,7 +64,7 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 		db.Clock.Advance(time.Hour)
 		second := storetest.NewOrg(t, db)
 		storetest.Track(t, second, l)
-		require.True(t, dueNow(t, db, "video"))
+		require.True(t, isDueNow(t, db, "video"))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
 		require.EqualValues(t, 2, *storetest.VideoOf(t, second, l).LatestViews)
 	})
@@ -79,13 +79,13 @@ func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		db.Clock.Advance(time.Hour)
 		storetest.Track(t, o, l)
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
 		for range 5 {
 			db.Clock.Advance(time.Minute)
 			storetest.Track(t, o, l)
-			require.False(t, dueNow(t, db, "video"))
-			storetest.Stop(t, o, l)
+			require.False(t, isDueNow(t, db, "video"))
+			storetest.StopVideos(t, o, l)
 		}
 		storetest.Track(t, o, l)
 		db.Clock.Advance(queue.RefreshPause)
@@ -105,10 +105,10 @@ func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
 		db.Clock.Advance(time.Hour)
 		storetest.Track(t, storetest.NewOrg(t, db), l)
 		held := storetest.ClaimOne(t, db, link.TikTok, "video")
-		storetest.Stop(t, o, l)
+		storetest.StopVideos(t, o, l)
 		storetest.Track(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []ingest.Outcome{storetest.Outcome(db, held.Targets[0], storetest.Views(2))}))
-		require.False(t, dueNow(t, db, "video"))
+		require.False(t, isDueNow(t, db, "video"))
 	})
 }
 
@@ -124,11 +124,11 @@ func TestTrackAccounts_repeatedDuringTheRefreshPauseWaitsForTheSchedule(t *testi
 			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
 			storetest.Follow(t, o, kind, l)
-			require.False(t, dueNow(t, db, "account"), kind)
+			require.False(t, isDueNow(t, db, "account"), kind)
 		}
 		second := storetest.NewOrg(t, db)
 		storetest.Follow(t, second, store.TrackLatest30, l)
-		require.True(t, dueNow(t, db, "account"), "the second organisation has no videos of the account yet")
+		require.True(t, isDueNow(t, db, "account"), "the second organisation has no videos of the account yet")
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.TrackedVideos(t, second))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation causes a fetch")
@@ -155,7 +155,7 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o))
-		require.False(t, dueNow(t, db, "video"))
+		require.False(t, isDueNow(t, db, "video"))
 	})
 }
 
@@ -192,6 +192,6 @@ func TestDiscovery_fetchesOnlyThePreviewWithoutAPaidSubscription(t *testing.T) {
 		}
 		require.NoError(t, db.SetSubscription(t.Context(), free.ID, store.SubscriptionActive))
 		require.Zero(t, pending())
-		storetest.Consistent(t, db, o)
+		storetest.RequireConsistent(t, db, o)
 	})
 }

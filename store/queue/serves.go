@@ -38,18 +38,18 @@ func formsText(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// servesFor is how long a collector still counts as running after its last heartbeat. Only the sources of running collectors, and the
+// runningFor is how long a collector still counts as running after its last heartbeat. Only the sources of running collectors, and the
 // targets that they can fetch, are taken into account.
-const servesFor = 10 * time.Second
+const runningFor = 10 * time.Second
 
-// Served says what the running collectors can fetch.
-type Served struct{ forms map[string]bool }
+// Fetchable says what the running collectors can fetch.
+type Fetchable struct{ forms map[string]bool }
 
-// Served returns what the running collectors can fetch. Each collector writes to the database with each heartbeat what it can fetch.
-func (s *Queue) Served(ctx context.Context) (Served, error) {
+// Fetchable returns what the running collectors can fetch. Each collector writes to the database with each heartbeat what it can fetch.
+func (s *Queue) Fetchable(ctx context.Context) (Fetchable, error) {
 	var texts []string
-	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-servesFor)).Scan(&texts).Error
-	served := Served{forms: map[string]bool{}}
+	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
+	served := Fetchable{forms: map[string]bool{}}
 	for _, text := range texts {
 		for form := range strings.FieldsSeq(text) {
 			served.forms[form] = true
@@ -59,10 +59,10 @@ func (s *Queue) Served(ctx context.Context) (Served, error) {
 }
 
 // IsKnown returns true if at least one collector is running. If it returns false, it is unknown which targets can be fetched.
-func (s Served) IsKnown() bool { return len(s.forms) > 0 }
+func (s Fetchable) IsKnown() bool { return len(s.forms) > 0 }
 
 // CanFetch returns true if a running collector can fetch targets of the form f.
-func (s Served) CanFetch(f Form) bool { return s.forms[f.String()] }
+func (s Fetchable) CanFetch(f Form) bool { return s.forms[f.String()] }
 
 // Source is a source of a running collector, with its budgets in their current windows.
 type Source struct {
@@ -81,7 +81,7 @@ type Budget struct {
 // publishedSources returns the sources of all running collectors, each once, in the order of their names.
 func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
 	var texts []string
-	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-servesFor)).Scan(&texts).Error
+	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
 	var all []Source
 	for _, text := range texts {
 		var sources []Source

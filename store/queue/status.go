@@ -56,8 +56,8 @@ type StatusCount struct {
 	Targets  int64
 }
 
-// Collecting is the state of the queue and of the collectors at one moment.
-type Collecting struct {
+// CollectingState is the state of the queue and of the collectors at one moment.
+type CollectingState struct {
 	At db.Instant
 	// Queue has one entry for each platform, kind, lane and state that has targets.
 	Queue []QueueCounts
@@ -74,10 +74,10 @@ type Collecting struct {
 	Sources []Source
 }
 
-// Collecting reads the state of the queue and of the collectors. It reads the whole queue once. For a million targets, this takes some tenths
+// CollectingState reads the state of the queue and of the collectors. It reads the whole queue once. For a million targets, this takes some tenths
 // of a second. So callers should keep the result for a while.
-func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
-	c := Collecting{At: s.db.Now()}
+func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
+	c := CollectingState{At: s.db.Now()}
 	var err error
 	if c.Queue, c.Statuses, err = countTargets(s.db.Read(ctx), c.At); err != nil {
 		return c, db.Translate(err)
@@ -201,7 +201,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		}
 		byStatus[StatusCount{Platform: c.Platform, Kind: c.Kind, Status: stored}] += left
 		if n := len(counts); n > 0 && counts[n-1].sameGroup(&c) {
-			counts[n-1].add(&c)
+			counts[n-1].addCounts(&c)
 			continue
 		}
 		counts = append(counts, c)
@@ -225,8 +225,8 @@ func (c *QueueCounts) sameGroup(o *QueueCounts) bool {
 	return c.Platform == o.Platform && c.Kind == o.Kind && c.Lane == o.Lane && c.State == o.State
 }
 
-// add adds the counts of o to the counts of c.
-func (c *QueueCounts) add(o *QueueCounts) {
+// addCounts adds the counts of o to the counts of c.
+func (c *QueueCounts) addCounts(o *QueueCounts) {
 	c.Targets, c.Failing, c.Due, c.Never, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.Never+o.Never, c.Overdue+o.Overdue
 	if c.OldestDue == nil || o.OldestDue != nil && *o.OldestDue < *c.OldestDue {
 		c.OldestDue = o.OldestDue

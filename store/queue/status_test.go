@@ -20,12 +20,12 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		empty, err := db.Collecting(t.Context())
+		empty, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, queue.Collecting{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
+		require.Equal(t, queue.CollectingState{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
 
 		storetest.Track(t, o, storetest.Clip(t, 1), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 4)) // the target of Clip 4 is not due, because its time in the daily schedule has not come yet
+		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 4)) // the target of Clip 4 is not due, because its time in the daily schedule has not come yet
 		due := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), queue.LaneFree)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.Clip(t, 1).ID)
@@ -39,10 +39,10 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 		pause := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), Strikes: 1}
 		require.NoError(t, db.PauseSource(t.Context(), pause))
 
-		got, err := db.Collecting(t.Context())
+		got, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
 		now := store.InstantOf(db.Clock.Now())
-		require.Equal(t, queue.Collecting{
+		require.Equal(t, queue.CollectingState{
 			At: now,
 			Queue: []queue.QueueCounts{
 				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneInteractive, State: "active", Targets: 2, Failing: 1, Due: 2, OldestDue: &due,
@@ -97,7 +97,7 @@ func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T)
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
 		db.Exec(t, "UPDATE fetch_targets SET route = ''")
 		statuses := func() queue.FetchStatus {
-			c, err := db.Collecting(t.Context())
+			c, err := db.CollectingState(t.Context())
 			require.NoError(t, err)
 			require.Len(t, c.Statuses, 1)
 			return c.Statuses[0].Status
@@ -162,7 +162,7 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 			}
 			statuses[queue.StatusCount{Platform: platform, Kind: queue.KindVideo, Status: shown}]++
 		}
-		c, err := db.Collecting(t.Context())
+		c, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
 		require.Len(t, c.Queue, len(groups))
 		for _, q := range c.Queue {
@@ -186,7 +186,7 @@ func TestCollecting_readsTheQueueOnceAndInTheOrderOfAnIndexOnSQLite(t *testing.T
 			db.Exec(t, "ANALYZE")
 		}
 		db.Guard.Statements()
-		_, err := db.Collecting(t.Context())
+		_, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
 		reads := slices.DeleteFunc(db.Guard.Statements(), func(s string) bool { return !strings.Contains(s, "FROM fetch_targets") })
 		require.Len(t, reads, 1)

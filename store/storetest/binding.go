@@ -43,10 +43,10 @@ type condition struct {
 // enclosing query.
 func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
-// check returns an error if the conditions of the block do not restrict each distributed table to one organisation, or if a subquery breaks
+// checkConditions returns an error if the conditions of the block do not restrict each distributed table to one organisation, or if a subquery breaks
 // a rule of CheckStatement.
-func (b *block) check(clauses map[string][]node) error {
-	b.bind()
+func (b *block) checkConditions(clauses map[string][]node) error {
+	b.bindTables()
 	for _, u := range b.uses {
 		if u.distributed && !u.bound {
 			return fmt.Errorf("the statement does not restrict the table %s to one organisation: the condition %[1]s.%s = ? is missing", u.alias, organisationID)
@@ -98,13 +98,13 @@ func (b *block) checkSubqueries(nodes []node) error {
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
-// from parses a FROM clause. It adds the tables, the subqueries and the conditions of the joins to the block.
-func (b *block) from(nodes []node) error {
+// parseFrom parses a FROM clause. It adds the tables, the subqueries and the conditions of the joins to the block.
+func (b *block) parseFrom(nodes []node) error {
 	left := false
 	for i := 0; ; {
 		before := len(b.uses)
 		var err error
-		if i, err = b.table(nodes, i); err != nil {
+		if i, err = b.parseTable(nodes, i); err != nil {
 			return err
 		}
 		only := []*use(nil)
@@ -112,14 +112,14 @@ func (b *block) from(nodes []node) error {
 			only = b.uses[before:]
 		}
 		switch {
-		case i < len(nodes) && nodes[i].is("on"):
+		case i < len(nodes) && nodes[i].isKeyword("on"):
 			end := i + 1
 			for end < len(nodes) && !nodes[end].isMark(",") && !isJoin(nodes, end) {
 				end++
 			}
 			b.conditions = append(b.conditions, condition{where: nodes[i+1 : end], only: only})
 			i = end
-		case i+1 < len(nodes) && nodes[i].is("using"):
+		case i+1 < len(nodes) && nodes[i].isKeyword("using"):
 			if containsOrganisationID(nodes[i+1].kids) {
 				b.conditions = append(b.conditions, condition{using: true, only: b.uses[before:]})
 			}
@@ -128,7 +128,7 @@ func (b *block) from(nodes []node) error {
 		if i >= len(nodes) {
 			return nil
 		}
-		if i, left, err = join(nodes, i); err != nil {
+		if i, left, err = parseJoin(nodes, i); err != nil {
 			return err
 		}
 	}
@@ -137,19 +137,19 @@ func (b *block) from(nodes []node) error {
 // isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
 	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // if a parenthesis follows, the word left or right is the name of a function and does not begin a join
-	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
+	return nodes[i].isKeyword("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].isKeyword("join"))
 }
 
-// join parses a comma or the keywords of a join at nodes[i]. It returns the index of the next table, and whether the join is a left join.
-func join(nodes []node, i int) (next int, left bool, err error) {
+// parseJoin parses a comma or the keywords of a join at nodes[i]. It returns the index of the next table, and whether the join is a left join.
+func parseJoin(nodes []node, i int) (next int, left bool, err error) {
 	if nodes[i].isMark(",") {
 		return i + 1, false, nil
 	}
-	for ; i < len(nodes) && !nodes[i].is("join"); i++ {
+	for ; i < len(nodes) && !nodes[i].isKeyword("join"); i++ {
 		switch {
-		case nodes[i].is("left"):
+		case nodes[i].isKeyword("left"):
 			left = true
-		case nodes[i].is("inner", "cross", "outer"):
+		case nodes[i].isKeyword("inner", "cross", "outer"):
 		default:
 			return 0, false, fmt.Errorf("cannot read a FROM clause with %q", nodes[i].text)
 		}
@@ -157,12 +157,12 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// table parses the table, the subquery or the joins in parentheses that begin at nodes[i] in a FROM clause, and the alias. It adds them to
+// parseTable parses the table, the subquery or the joins in parentheses that begin at nodes[i] in a FROM clause, and the alias. It adds them to
 // the block and returns the index of the node after them.
-func (b *block) table(nodes []node, i int) (int, error) {
+func (b *block) parseTable(nodes []node, i int) (int, error) {
 	lateral := false
-	for i < len(nodes) && nodes[i].is("only", "lateral") {
-		lateral = lateral || nodes[i].is("lateral")
+	for i < len(nodes) && nodes[i].isKeyword("only", "lateral") {
+		lateral = lateral || nodes[i].isKeyword("lateral")
 		i++
 	}
 	if i >= len(nodes) {
@@ -174,7 +174,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 		b.derived = append(b.derived, derived{n.kids, lateral})
 		i++
 	case n.kind == groupNode:
-		return i + 1, b.from(n.kids)
+		return i + 1, b.parseFrom(n.kids)
 	case n.isName():
 		for i+2 < len(nodes) && nodes[i+1].isMark(".") {
 			i += 2
@@ -191,15 +191,15 @@ func (b *block) table(nodes []node, i int) (int, error) {
 			if u.distributed, err = isDistributed(u.alias); err != nil {
 				return 0, err
 			}
-			b.info().addTable(u.alias)
+			b.wholeStatement().addTable(u.alias)
 		}
 	default:
 		return 0, fmt.Errorf("a FROM clause has %q in place of a table", n.text)
 	}
-	if i < len(nodes) && nodes[i].is("as") {
+	if i < len(nodes) && nodes[i].isKeyword("as") {
 		i++
 	}
-	if i < len(nodes) && nodes[i].isName() && !nodes[i].is(afterTable...) {
+	if i < len(nodes) && nodes[i].isName() && !nodes[i].isKeyword(afterTable...) {
 		u.alias = nodes[i].text
 		i++
 		if i < len(nodes) && nodes[i].kind == groupNode {
@@ -227,16 +227,16 @@ func (b *block) namedQuery(name string) (list, named bool) {
 //   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
 func isList(query []node) bool {
 	from := keywordAt(query, "from")
-	if len(query) != from+3 || !query[0].is("select") || query[from+2].kind != groupNode {
+	if len(query) != from+3 || !query[0].isKeyword("select") || query[from+2].kind != groupNode {
 		return false
 	}
 	selected, arguments := query[1:from], query[from+2].kids
 	switch {
-	case query[from+1].is("unnest"):
-		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(split(arguments, isComma), isNotArrayParameter)
-	case query[from+1].is("json_each"):
-		_, isParameter := parameterOf(arguments)
-		return isParameter && !slices.ContainsFunc(split(selected, isComma), isNotJSONMember)
+	case query[from+1].isKeyword("unnest"):
+		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(splitAt(arguments, isComma), isNotArrayParameter)
+	case query[from+1].isKeyword("json_each"):
+		_, isParameter := parseParameter(arguments)
+		return isParameter && !slices.ContainsFunc(splitAt(selected, isComma), isNotJSONMember)
 	}
 	return false
 }
@@ -246,10 +246,10 @@ func isComma(n node) bool { return n.isMark(",") }
 
 // isNotArrayParameter returns false if nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
 func isNotArrayParameter(nodes []node) bool {
-	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].is("select") {
+	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].isKeyword("select") {
 		nodes = nodes[0].kids[1:]
 	}
-	if len(nodes) != 2 || !nodes[0].is("cast") {
+	if len(nodes) != 2 || !nodes[0].isKeyword("cast") {
 		return true
 	}
 	cast := nodes[1].kids
@@ -260,17 +260,17 @@ func isNotArrayParameter(nodes []node) bool {
 // isNotJSONMember returns false if nodes is CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns
 // true for everything else.
 func isNotJSONMember(nodes []node) bool {
-	if len(nodes) != 2 || !nodes[0].is("cast") {
+	if len(nodes) != 2 || !nodes[0].isKeyword("cast") {
 		return true
 	}
 	cast := nodes[1].kids
-	return !isCast(cast, 3) || !cast[0].is("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
+	return !isCast(cast, 3) || !cast[0].isKeyword("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
 }
 
 // isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index. After AS there must be only words,
 // which are the name of a type.
 func isCast(inside []node, as int) bool {
-	return len(inside) > as+1 && inside[as].is("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
+	return len(inside) > as+1 && inside[as].isKeyword("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
 }
 
 // equality is a condition of the form a.organisation_id = b.organisation_id. If the field a or b is nil, this side of the condition is a
@@ -281,9 +281,9 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bind sets the field bound of each table that the statement limits to one organisation. Such a table has its organisation_id compared with
+// bindTables sets the field bound of each table that the statement limits to one organisation. Such a table has its organisation_id compared with
 // a parameter, or with the organisation_id of another table whose field bound is set.
-func (b *block) bind() {
+func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {
 		if c.using {
@@ -293,10 +293,10 @@ func (b *block) bind() {
 				}
 			}
 		}
-		for _, atom := range conjuncts(c.where) {
-			if e, ok := b.equality(atom); ok {
+		for _, atom := range splitAtAnd(c.where) {
+			if e, ok := b.parseEquality(atom); ok {
 				if e.a == nil || e.b == nil {
-					b.info().addOrganisation(e.parameter)
+					b.wholeStatement().addOrganisation(e.parameter)
 				}
 				e.only = c.only
 				equalities = append(equalities, e)
@@ -317,26 +317,26 @@ func (b *block) bind() {
 	}
 }
 
-// conjuncts splits a condition at each AND and returns the parts. It returns nil if the condition contains an OR, because then no part has
+// splitAtAnd splits a condition at each AND and returns the parts. It returns nil if the condition contains an OR, because then no part has
 // to be true.
-func conjuncts(nodes []node) [][]node {
+func splitAtAnd(nodes []node) [][]node {
 	var atoms [][]node
 	var atom []node
 	cases, between := 0, false
 	for _, n := range nodes {
 		switch {
-		case n.is("case"):
+		case n.isKeyword("case"):
 			cases++
-		case n.is("end"):
+		case n.isKeyword("end"):
 			cases--
 		case cases > 0:
-		case n.is("or"):
+		case n.isKeyword("or"):
 			return nil
-		case n.is("between"):
+		case n.isKeyword("between"):
 			between = true
-		case n.is("and") && between:
+		case n.isKeyword("and") && between:
 			between = false
-		case n.is("and"):
+		case n.isKeyword("and"):
 			atoms, atom = append(atoms, atom), nil
 			continue
 		}
@@ -345,7 +345,7 @@ func conjuncts(nodes []node) [][]node {
 	var out [][]node
 	for _, a := range append(atoms, atom) {
 		if len(a) == 1 && a[0].kind == groupNode && !a[0].isQuery() {
-			out = append(out, conjuncts(a[0].kids)...)
+			out = append(out, splitAtAnd(a[0].kids)...)
 		} else {
 			out = append(out, a)
 		}
@@ -353,17 +353,17 @@ func conjuncts(nodes []node) [][]node {
 	return out
 }
 
-// equality parses a condition of the form organisation_id = x, where x is a parameter or another organisation_id. It returns false for other
+// parseEquality parses a condition of the form organisation_id = x, where x is a parameter or another organisation_id. It returns false for other
 // conditions.
-func (b *block) equality(atom []node) (equality, bool) {
-	sides := split(atom, func(n node) bool { return n.isMark("=") })
+func (b *block) parseEquality(atom []node) (equality, bool) {
+	sides := splitAt(atom, func(n node) bool { return n.isMark("=") })
 	if len(sides) != 2 {
 		return equality{}, false
 	}
 	var uses [2]*use
 	parameter := -1
 	for i, side := range sides {
-		if p, ok := parameterOf(side); ok {
+		if p, ok := parseParameter(side); ok {
 			parameter = p
 			continue
 		}
@@ -374,14 +374,14 @@ func (b *block) equality(atom []node) (equality, bool) {
 	return equality{a: uses[0], b: uses[1], parameter: parameter}, uses[0] != uses[1]
 }
 
-// parameterOf returns the index of the argument if nodes is a parameter: ?, $1, $1::type or CAST(? AS type). Otherwise it returns false.
-func parameterOf(nodes []node) (index int, ok bool) {
+// parseParameter returns the index of the argument if nodes is a parameter: ?, $1, $1::type or CAST(? AS type). Otherwise it returns false.
+func parseParameter(nodes []node) (index int, ok bool) {
 	switch {
 	case len(nodes) == 0:
 		return 0, false
 	case nodes[0].kind == parameterNode:
 		return nodes[0].index, len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
-	case len(nodes) == 2 && nodes[0].is("cast"):
+	case len(nodes) == 2 && nodes[0].isKeyword("cast"):
 		inside := nodes[1].kids
 		return parameterIndex(inside), isCast(inside, 1) && inside[0].kind == parameterNode
 	}

@@ -48,7 +48,7 @@ func TestStore_runsOneStatementForEachOrganisationOnCitus(t *testing.T) {
 func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "citus")
-	require.NoError(t, db.Store.DB().MakeDays(t.Context(), store.Date(0), store.Date(0)))
+	require.NoError(t, db.Store.DB().CreatePartitions(t.Context(), store.Date(0), store.Date(0)))
 	statements := db.Guard.Statements()
 	require.Contains(t, statements, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
 	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
@@ -73,7 +73,7 @@ func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierBasic))
 	require.Equal(t, []int64{int64(queue.LaneBasic), int64(queue.LaneBasic)}, lanes())
 	require.NoError(t, db.SetSubscription(t.Context(), basic.ID(), store.SubscriptionNone))
-	storetest.Stop(t, premium, shared)
+	storetest.StopVideos(t, premium, shared)
 	require.Equal(t, []int64{int64(queue.LaneFree), int64(queue.LaneBasic)}, lanes())
 	changes := 0
 	for _, s := range db.Guard.Statements() {

@@ -72,12 +72,12 @@ func DueTargets(t *testing.T, db *DB) []string {
 func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})
-	db.Guard.Before(fragment, func() {
+	db.Guard.BeforeStatement(fragment, func() {
 		go func() {
 			defer close(done)
 			f(other)
 		}()
-		for !Waits(t, db) {
+		for !IsWaitingForLock(t, db) {
 			select {
 			case <-done:
 				return
@@ -88,8 +88,8 @@ func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (f
 	return func() { <-done }
 }
 
-// Waits returns true if a transaction of the database waits for a lock. On SQLite, it always returns true.
-func Waits(t *testing.T, db *DB) bool {
+// IsWaitingForLock returns true if a transaction of the database waits for a lock. On SQLite, it always returns true.
+func IsWaitingForLock(t *testing.T, db *DB) bool {
 	t.Helper()
 	return !db.SharedByProcesses() ||
 		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0

@@ -27,34 +27,34 @@ const shards = 4
 func createOnCluster(t testing.TB, name string) string {
 	t.Helper()
 	coordinator := os.Getenv(CitusURL)
-	workers, err := workersOf(coordinator)
+	workers, err := workerURLs(coordinator)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		drop := fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
 		for _, node := range append([]string{coordinator}, workers...) {
-			require.NoError(t, execute(node, drop))
+			require.NoError(t, runStatements(node, drop))
 		}
 	})
 	for _, node := range append([]string{coordinator}, workers...) {
-		require.NoError(t, execute(node, "CREATE DATABASE "+name, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, shards)))
-		require.NoError(t, execute(database(node, name), "CREATE EXTENSION IF NOT EXISTS citus"))
+		require.NoError(t, runStatements(node, "CREATE DATABASE "+name, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, shards)))
+		require.NoError(t, runStatements(withDatabaseName(node, name), "CREATE EXTENSION IF NOT EXISTS citus"))
 	}
-	created := database(coordinator, name)
-	host, port, err := address(coordinator)
+	created := withDatabaseName(coordinator, name)
+	host, port, err := hostAndPort(coordinator)
 	require.NoError(t, err)
 	join := []string{fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", host, port)}
 	for _, worker := range workers {
-		host, port, err := address(worker)
+		host, port, err := hostAndPort(worker)
 		require.NoError(t, err)
 		join = append(join, fmt.Sprintf("SELECT citus_add_node('%s', %d)", host, port))
 	}
-	require.NoError(t, execute(created, join...))
+	require.NoError(t, runStatements(created, join...))
 	return created
 }
 
-// workersOf returns a URL for each active worker of the cluster whose coordinator has the given URL. The URLs differ from the coordinator's
+// workerURLs returns a URL for each active worker of the cluster whose coordinator has the given URL. The URLs differ from the coordinator's
 // only in host and port. It returns an error if the cluster has no worker.
-func workersOf(coordinator string) (urls []string, err error) {
+func workerURLs(coordinator string) (urls []string, err error) {
 	err = withConnection(coordinator, func(db *sql.DB) error {
 		rows, err := db.QueryContext(context.Background(), "SELECT node_name, node_port FROM citus_get_active_worker_nodes() ORDER BY node_name, node_port")
 		if err != nil {
@@ -82,8 +82,8 @@ func workersOf(coordinator string) (urls []string, err error) {
 	return urls, err
 }
 
-// address returns the host and the port of a database URL. Without a port, it returns 5432.
-func address(databaseURL string) (host string, port int, err error) {
+// hostAndPort returns the host and the port of a database URL. Without a port, it returns 5432.
+func hostAndPort(databaseURL string) (host string, port int, err error) {
 	u, err := url.Parse(databaseURL)
 	if err != nil || u.Port() == "" {
 		return u.Hostname(), 5432, err
@@ -92,8 +92,8 @@ func address(databaseURL string) (host string, port int, err error) {
 	return u.Hostname(), port, err
 }
 
-// execute runs statements one after the other on the database at the given URL, without a transaction.
-func execute(databaseURL string, statements ...string) error {
+// runStatements runs statements one after the other on the database at the given URL, without a transaction.
+func runStatements(databaseURL string, statements ...string) error {
 	return withConnection(databaseURL, func(db *sql.DB) error {
 		for _, statement := range statements {
 			if _, err := db.ExecContext(context.Background(), statement); err != nil { //nolint:gosec // the names of databases and nodes come from the operator of the tests

@@ -24,7 +24,7 @@ func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
 		require.NoError(t, err)
 		template := *u
 		template.Path = "/template1"
-		run(t, template.String(), storetest.StandIn, fmt.Sprintf(`INSERT INTO pg_extension VALUES (99999, 'citus', 10, 11, false, '13.2-1', NULL, NULL);
+		runStatements(t, template.String(), storetest.StandIn, fmt.Sprintf(`INSERT INTO pg_extension VALUES (99999, 'citus', 10, 11, false, '13.2-1', NULL, NULL);
 CREATE FUNCTION pg_catalog.citus_set_coordinator_host(host text, port int) RETURNS void LANGUAGE sql AS $$ SELECT $$;
 CREATE TABLE pg_catalog.joined (host text, port int);
 CREATE FUNCTION pg_catalog.citus_add_node(host text, port int) RETURNS void LANGUAGE sql AS $$ INSERT INTO joined VALUES (host, port) $$;
@@ -45,19 +45,19 @@ CREATE FUNCTION pg_catalog.citus_get_active_worker_nodes(OUT node_name text, OUT
 		require.NoError(t, err)
 		require.Equal(t, u.Host, created.Host)
 		names = append(names, created.Path)
-		require.Equal(t, []string{at.Host}, column(t, db.URL, "SELECT host || ':' || port FROM joined"))
-		require.Equal(t, []string{"distributed"}, column(t, db.URL, "SELECT citus_table_type FROM citus_tables WHERE table_name = 'videos'::regclass"))
+		require.Equal(t, []string{at.Host}, firstColumn(t, db.URL, "SELECT host || ':' || port FROM joined"))
+		require.Equal(t, []string{"distributed"}, firstColumn(t, db.URL, "SELECT citus_table_type FROM citus_tables WHERE table_name = 'videos'::regclass"))
 		onWorker := *at
 		onWorker.Path = created.Path
-		require.Equal(t, []string{"4"}, column(t, onWorker.String(), "SELECT current_setting('citus.shard_count')"))
+		require.Equal(t, []string{"4"}, firstColumn(t, onWorker.String(), "SELECT current_setting('citus.shard_count')"))
 	})
 	for _, node := range []string{u.String(), worker} {
-		require.Equal(t, []string{"0"}, column(t, node, "SELECT COUNT(*)::text FROM pg_database WHERE '/' || datname = '"+names[0]+"'"), "the databases are dropped")
+		require.Equal(t, []string{"0"}, firstColumn(t, node, "SELECT COUNT(*)::text FROM pg_database WHERE '/' || datname = '"+names[0]+"'"), "the databases are dropped")
 	}
 }
 
-// run runs statements on the database at the given URL.
-func run(t *testing.T, databaseURL string, statements ...string) {
+// runStatements runs statements on the database at the given URL.
+func runStatements(t *testing.T, databaseURL string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("pgx", databaseURL)
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func run(t *testing.T, databaseURL string, statements ...string) {
 	}
 }
 
-// column returns the texts in the first column of a query's result.
-func column(t *testing.T, databaseURL, query string) (texts []string) {
+// firstColumn returns the texts in the first column of a query's result.
+func firstColumn(t *testing.T, databaseURL, query string) (texts []string) {
 	t.Helper()
 	db, err := sql.Open("pgx", databaseURL)
 	require.NoError(t, err)

@@ -202,9 +202,9 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 // YouTubeURL is the URL of a YouTube video. The URL does not contain the author, so tracking the video does not create an account.
 const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// Consistent checks that the fetch queue contains the organisation's tracked videos that are not pending, and no other videos of the
+// RequireConsistent checks that the fetch queue contains the organisation's tracked videos that are not pending, and no other videos of the
 // organisation. Consistent also checks that lists of videos return the right total.
-func Consistent(t *testing.T, db *DB, o *store.Org) {
+func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
 	require.EqualValues(t, len(all.Videos), all.Total)
@@ -222,8 +222,8 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 // NeverStop is a callback that always lets a job continue.
 func NeverStop() error { return nil }
 
-// Stop stops the videos with the given links.
-func Stop(t *testing.T, o *store.Org, links ...link.Link) {
+// StopVideos stops the videos with the given links.
+func StopVideos(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
 	refs := make([]store.VideoRef, len(links))
 	for i, l := range links {

@@ -31,9 +31,9 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// Before runs the function do once, just before the next statement that contains the fragment. The statement waits until do returns. So a
+// BeforeStatement runs the function do once, just before the next statement that contains the fragment. The statement waits until do returns. So a
 // test can simulate a concurrent process at a chosen moment.
-func (g *Guard) Before(fragment string, do func()) {
+func (g *Guard) BeforeStatement(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pending = append(g.pending, interruption{fragment, do})
@@ -41,7 +41,7 @@ func (g *Guard) Before(fragment string, do func()) {
 
 // Inspect records a statement with the given arguments and returns the error of CheckStatement or CheckRouting.
 func (g *Guard) Inspect(statement string, args []any) error {
-	if do := g.record(statement); do != nil {
+	if do := g.recordStatement(statement); do != nil {
 		do()
 	}
 	if err := CheckStatement(statement, args...); err != nil {
@@ -52,11 +52,11 @@ func (g *Guard) Inspect(statement string, args []any) error {
 			return err
 		}
 	}
-	return recorded.add(g.Engine, statement)
+	return recorded.addStatement(g.Engine, statement)
 }
 
-// record records a statement and returns the function to run before it, or nil.
-func (g *Guard) record(statement string) func() {
+// recordStatement records a statement and returns the function to run before it, or nil.
+func (g *Guard) recordStatement(statement string) func() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.statements = append(g.statements, statement)

@@ -321,7 +321,7 @@ func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T)
 func TestBefore_runsTheFunctionOnlyOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
-	g.Before("FROM organisations", func() { calls++ })
+	g.BeforeStatement("FROM organisations", func() { calls++ })
 	require.NoError(t, g.Inspect("SELECT 1", nil))
 	require.Zero(t, calls)
 	require.NoError(t, g.Inspect("SELECT 1 FROM organisations", nil))

@@ -9,10 +9,10 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// shared is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
+	// isSharedPattern is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
 	// require this condition or column, because its table also serves statements about all organisations: the queue reads fetch_subscriptions
 	// for all organisations, and tokens and share pages are found before the organisation is known.
-	shared = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
+	isSharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 
 // Mutant is a statement without one of its conditions on the organisation.
@@ -41,7 +41,7 @@ func Mutants(statement string) []Mutant {
 		for _, at := range part.pattern.FindAllStringSubmatchIndex(statement, -1) {
 			start, end := at[2], at[3] // the text that the first group of the regular expression matches
 			out = append(out, Mutant{Without: part.without, Text: statement[:start] + part.replacement + statement[end:],
-				Shared: shared.MatchString(statement[:start]) || shared.MatchString(statement[:end])})
+				Shared: isSharedPattern.MatchString(statement[:start]) || isSharedPattern.MatchString(statement[:end])})
 		}
 	}
 	return out

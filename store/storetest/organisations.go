@@ -16,8 +16,8 @@ type statementInfo struct {
 	tables        []string // names of the tables; a table that the statement names twice occurs twice
 }
 
-// info returns the facts about the statement to which the block belongs.
-func (b *block) info() *statementInfo {
+// wholeStatement returns the facts about the statement to which the block belongs.
+func (b *block) wholeStatement() *statementInfo {
 	for b.outer != nil {
 		b = b.outer
 	}
@@ -40,23 +40,23 @@ func (i *statementInfo) addOrganisation(argument int) {
 // organisations.
 func (b *block) addInserted(columns, source []node) {
 	at := 0
-	for i, column := range split(columns, isComma) {
+	for i, column := range splitAt(columns, isComma) {
 		if containsOrganisationID(column) {
 			at = i
 		}
 	}
 	add := func(values []node) {
-		fields := split(values, isComma)
+		fields := splitAt(values, isComma)
 		if at >= len(fields) {
 			return
 		}
-		if p, ok := parameterOf(fields[at]); ok {
-			b.info().addOrganisation(p)
+		if p, ok := parseParameter(fields[at]); ok {
+			b.wholeStatement().addOrganisation(p)
 		}
 	}
 	switch {
 	case len(source) == 0:
-	case source[0].is("values"):
+	case source[0].isKeyword("values"):
 		if !b.isRouted() {
 			return
 		}
@@ -65,7 +65,7 @@ func (b *block) addInserted(columns, source []node) {
 				add(row.kids)
 			}
 		}
-	case source[0].is("select"):
+	case source[0].isKeyword("select"):
 		add(source[1:keywordAt(source, "from")])
 	}
 }

@@ -59,7 +59,7 @@ func checkAll(statement string, root *block, args []any) error {
 	if err := checkFunctions(nodes); err != nil {
 		return err
 	}
-	for _, one := range split(nodes, func(n node) bool { return n.isMark(";") }) {
+	for _, one := range splitAt(nodes, func(n node) bool { return n.isMark(";") }) {
 		if err := checkOne(one, root); err != nil {
 			return err
 		}
@@ -97,23 +97,23 @@ func checkOne(nodes []node, outer *block) error {
 		return nil
 	}
 	switch first := nodes[0]; {
-	case first.is("with"):
+	case first.isKeyword("with"):
 		return checkWith(nodes[1:], outer)
-	case first.is("select", "values"), first.isQuery():
+	case first.isKeyword("select", "values"), first.isQuery():
 		return checkQuery(nodes, outer)
-	case first.is("insert"):
+	case first.isKeyword("insert"):
 		return checkInsert(nodes, outer)
-	case first.is("update"):
+	case first.isKeyword("update"):
 		return checkUpdate(nodes, outer)
-	case first.is("delete"):
+	case first.isKeyword("delete"):
 		return checkDelete(nodes, outer)
-	case first.is("explain"):
+	case first.isKeyword("explain"):
 		return checkOne(nodes[keywordAt(nodes, "with", "select", "insert", "update", "delete"):], outer)
-	case first.is("create"):
+	case first.isKeyword("create"):
 		return checkDefinition(nodes)
-	case first.is("savepoint", "release", "rollback"):
+	case first.isKeyword("savepoint", "release", "rollback"):
 		return nil
-	case first.is("set", "lock", "drop", "alter"):
+	case first.isKeyword("set", "lock", "drop", "alter"):
 		return checkPartition(nodes)
 	default:
 		return fmt.Errorf("a statement begins with %q, which is not allowed", first.text)
@@ -125,14 +125,14 @@ func checkOne(nodes []node, outer *block) error {
 // statement.
 func checkPartition(nodes []node) error {
 	switch {
-	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout", "citus"):
+	case nodes[0].isKeyword("set") && len(nodes) > 2 && nodes[1].isKeyword("local") && nodes[2].isKeyword("lock_timeout", "statement_timeout", "citus"):
 		return nil
-	case nodes[0].is("lock", "drop") && len(nodes) > 2 && nodes[1].is("table") && partitions.MatchString(nodes[2].text) && (nodes[0].is("lock") || len(nodes) == 3):
+	case nodes[0].isKeyword("lock", "drop") && len(nodes) > 2 && nodes[1].isKeyword("table") && partitions.MatchString(nodes[2].text) && (nodes[0].isKeyword("lock") || len(nodes) == 3):
 		return nil
-	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[2].is("snapshots_daily") && nodes[3].is("attach") &&
-		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
+	case nodes[0].isKeyword("alter") && len(nodes) > 5 && nodes[1].isKeyword("table") && nodes[2].isKeyword("snapshots_daily") && nodes[3].isKeyword("attach") &&
+		nodes[4].isKeyword("partition") && partitions.MatchString(nodes[5].text):
 		return nil
-	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[3].is("add", "drop") && nodes[4].is("constraint") && !hasQuery(nodes):
+	case nodes[0].isKeyword("alter") && len(nodes) > 5 && nodes[1].isKeyword("table") && nodes[3].isKeyword("add", "drop") && nodes[4].isKeyword("constraint") && !hasQuery(nodes):
 		return nil
 	}
 	return fmt.Errorf("%s is allowed only on the partition of one month, to add or drop a constraint, or to set a timeout for the transaction", strings.ToUpper(nodes[0].text))
@@ -140,7 +140,7 @@ func checkPartition(nodes []node) error {
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
 func checkDefinition(nodes []node) error {
-	if len(nodes) < 2 || !nodes[1].is("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
+	if len(nodes) < 2 || !nodes[1].isKeyword("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
 		return errors.New("a CREATE statement creates something else than a table, or copies rows")
 	}
 	return nil
@@ -150,7 +150,7 @@ func checkDefinition(nodes []node) error {
 // MATERIALIZED] (query), …, and nodes begins after the word WITH.
 func checkWith(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
-	if len(nodes) > 0 && nodes[0].is("recursive") {
+	if len(nodes) > 0 && nodes[0].isKeyword("recursive") {
 		nodes = nodes[1:]
 	}
 	for {
@@ -183,18 +183,18 @@ func checkWith(nodes []node, outer *block) error {
 
 // checkQuery checks SELECT and VALUES, and combinations of them with UNION, INTERSECT or EXCEPT.
 func checkQuery(nodes []node, outer *block) error {
-	for _, part := range split(nodes, func(n node) bool { return n.is("union", "intersect", "except") }) {
-		if len(part) > 0 && part[0].is("all", "distinct") {
+	for _, part := range splitAt(nodes, func(n node) bool { return n.isKeyword("union", "intersect", "except") }) {
+		if len(part) > 0 && part[0].isKeyword("all", "distinct") {
 			part = part[1:]
 		}
 		switch {
 		case len(part) == 0:
 			return errors.New("one side of a UNION, INTERSECT or EXCEPT is missing")
-		case part[0].is("select"):
+		case part[0].isKeyword("select"):
 			if err := checkSelect(part, outer); err != nil {
 				return err
 			}
-		case part[0].is("values"), part[0].isQuery():
+		case part[0].isKeyword("values"), part[0].isQuery():
 			if err := (&block{outer: outer}).checkSubqueries(part); err != nil {
 				return err
 			}
@@ -208,34 +208,34 @@ func checkQuery(nodes []node, outer *block) error {
 // checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see the first rule of
 // CheckStatement.
 func checkSelect(nodes []node, outer *block) error {
-	clauses, err := cut(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
+	clauses, err := splitAtKeywords(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
 		return err
 	}
 	b := &block{outer: outer}
 	if from, ok := clauses["from"]; ok {
-		if err := b.from(from); err != nil {
+		if err := b.parseFrom(from); err != nil {
 			return err
 		}
 	}
 	b.conditions = append(b.conditions, condition{where: clauses["where"]})
 	delete(clauses, "from")
-	return b.check(clauses)
+	return b.checkConditions(clauses)
 }
 
 // checkUpdate returns an error unless the conditions of an UPDATE restrict each distributed table to one organisation. It also returns an
 // error if the UPDATE changes an organisation_id.
 func checkUpdate(nodes []node, outer *block) error {
-	clauses, err := cut(nodes, "update", "set", "from", "where", "returning")
+	clauses, err := splitAtKeywords(nodes, "update", "set", "from", "where", "returning")
 	if err != nil {
 		return err
 	}
 	b := &block{outer: outer}
-	if err := b.from(clauses["update"]); err != nil {
+	if err := b.parseFrom(clauses["update"]); err != nil {
 		return err
 	}
 	if from, ok := clauses["from"]; ok {
-		if err := b.from(from); err != nil {
+		if err := b.parseFrom(from); err != nil {
 			return err
 		}
 	}
@@ -245,37 +245,37 @@ func checkUpdate(nodes []node, outer *block) error {
 	b.conditions = append(b.conditions, condition{where: clauses["where"]})
 	delete(clauses, "update")
 	delete(clauses, "from")
-	return b.check(clauses)
+	return b.checkConditions(clauses)
 }
 
 // checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see the first rule of
 // CheckStatement.
 func checkDelete(nodes []node, outer *block) error {
-	clauses, err := cut(nodes, "delete", "from", "using", "where", "returning")
+	clauses, err := splitAtKeywords(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {
 		return err
 	}
 	b := &block{outer: outer}
 	for _, k := range []string{"from", "using"} {
 		if tables, ok := clauses[k]; ok {
-			if err := b.from(tables); err != nil {
+			if err := b.parseFrom(tables); err != nil {
 				return err
 			}
 			delete(clauses, k)
 		}
 	}
 	b.conditions = append(b.conditions, condition{where: clauses["where"]})
-	return b.check(clauses)
+	return b.checkConditions(clauses)
 }
 
 // checkInsert checks INSERT INTO table [AS alias] (columns) source [ON CONFLICT …] [RETURNING …].
 func checkInsert(nodes []node, outer *block) error {
 	columns := slices.IndexFunc(nodes, func(n node) bool { return n.kind == groupNode })
-	if columns < 3 || !nodes[1].is("into") {
+	if columns < 3 || !nodes[1].isKeyword("into") {
 		return errors.New("an INSERT does not name its columns")
 	}
 	target := &block{outer: outer}
-	if err := target.from(nodes[2:columns]); err != nil {
+	if err := target.parseFrom(nodes[2:columns]); err != nil {
 		return err
 	}
 	distributed := target.uses[0].distributed
@@ -285,7 +285,7 @@ func checkInsert(nodes []node, outer *block) error {
 	rest := nodes[columns+1:]
 	end := keywordAt(rest, "returning")
 	for i := range rest[:end] {
-		if rest[i].is("on") && i+1 < len(rest) && rest[i+1].is("conflict") {
+		if rest[i].isKeyword("on") && i+1 < len(rest) && rest[i+1].isKeyword("conflict") {
 			if err := checkConflict(rest[i+2:end], distributed); err != nil {
 				return err
 			}
@@ -294,10 +294,10 @@ func checkInsert(nodes []node, outer *block) error {
 		}
 	}
 	source := rest[:end]
-	if distributed && len(source) > 0 && source[0].is("values") && hasQuery(source) {
+	if distributed && len(source) > 0 && source[0].isKeyword("values") && hasQuery(source) {
 		return errors.New("an INSERT has a subquery in VALUES, which is not allowed")
 	}
-	if len(source) > 0 && source[0].is("default") {
+	if len(source) > 0 && source[0].isKeyword("default") {
 		return errors.New("an INSERT has DEFAULT VALUES, which is not allowed")
 	}
 	if err := checkOne(source, outer); err != nil {
@@ -306,7 +306,7 @@ func checkInsert(nodes []node, outer *block) error {
 	if distributed {
 		target.addInserted(nodes[columns].kids, source)
 	}
-	if distributed && outer.isRouted() && !source[0].is("values") && !selectsDistributed(source, outer) {
+	if distributed && outer.isRouted() && !source[0].isKeyword("values") && !selectsDistributed(source, outer) {
 		return fmt.Errorf("an INSERT into %s selects rows without restricting them to one organisation", target.uses[0].alias)
 	}
 	return nil
@@ -320,7 +320,7 @@ func selectsDistributed(nodes []node, outer *block) bool {
 		return false
 	}
 	end := from + keywordAt(nodes[from:], "where", "group", "order", "limit")
-	return b.from(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *use) bool { return u.distributed }) ||
+	return b.parseFrom(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *use) bool { return u.distributed }) ||
 		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributed(d.query, outer) }))
 }
 
@@ -343,7 +343,7 @@ func checkConflict(nodes []node, distributed bool) error {
 // checkAssignments returns an error if a SET clause changes organisation_id.
 func checkAssignments(nodes []node) error {
 	nodes = nodes[:keywordAt(nodes, "where")]
-	for _, a := range split(nodes, func(n node) bool { return n.isMark(",") }) {
+	for _, a := range splitAt(nodes, func(n node) bool { return n.isMark(",") }) {
 		to := a[:slices.IndexFunc(append(slices.Clone(a), node{kind: markNode, text: "="}), func(n node) bool { return n.isMark("=") })]
 		if containsOrganisationID(to) || len(to) == 1 && containsOrganisationID(to[0].kids) {
 			return fmt.Errorf("%s of a row is changed, which is not allowed", organisationID)
@@ -362,14 +362,14 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// cut splits a statement at the given keywords. The result has, for each keyword, the nodes between this keyword and the next one. It
+// splitAtKeywords splits a statement at the given keywords. The result has, for each keyword, the nodes between this keyword and the next one. It
 // returns an error if a keyword occurs twice.
-func cut(nodes []node, keywords ...string) (map[string][]node, error) {
+func splitAtKeywords(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""
 	for i, n := range nodes {
-		isDistinctFrom := n.is("from") && i > 1 && nodes[i-1].is("distinct") && nodes[i-2].is("is", "not")
-		if !n.is(keywords...) || isDistinctFrom || i > 0 && nodes[i-1].isMark(".") {
+		isDistinctFrom := n.isKeyword("from") && i > 1 && nodes[i-1].isKeyword("distinct") && nodes[i-2].isKeyword("is", "not")
+		if !n.isKeyword(keywords...) || isDistinctFrom || i > 0 && nodes[i-1].isMark(".") {
 			clauses[current] = append(clauses[current], n)
 			continue
 		}

@@ -78,8 +78,8 @@ func (s Series) Points() map[store.Date]store.Counts {
 	return known
 }
 
-// Read computes the points that Org.History must return for the series. It uses a simple algorithm that goes from day to day.
-func (s Series) Read(from, to store.Date) []store.Point {
+// ExpectedHistory computes the points that Org.History must return for the series. It uses a simple algorithm that goes from day to day.
+func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
 	for i := 1; i < len(days); i++ {
@@ -90,7 +90,7 @@ func (s Series) Read(from, to store.Date) []store.Point {
 		later, _ := slices.BinarySearch(days, day)
 		if c, ok := known[day]; ok {
 			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
-			if lower(c, before[day]) {
+			if isLower(c, before[day]) {
 				p.Quality = store.QualityCorrected
 			}
 			out = append(out, p)
@@ -115,8 +115,8 @@ func (s Series) Read(from, to store.Date) []store.Point {
 	return out
 }
 
-// lower returns true if any count in the parameter now is lower than the same count in the parameter before.
-func lower(now, before store.Counts) bool {
+// isLower returns true if any count in the parameter now is lower than the same count in the parameter before.
+func isLower(now, before store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
 	for i, n := range values(now) {
 		if b := values(before)[i]; n != nil && b != nil && *n < *b {

@@ -62,7 +62,7 @@ func startServers(t testing.TB, options ...string) (primary, replica *Server) {
 }
 
 // Database returns the URL of the database with the given name on the server.
-func (s *Server) Database(name string) string { return database(s.url, name) }
+func (s *Server) Database(name string) string { return withDatabaseName(s.url, name) }
 
 // isFile returns true if path is a regular file.
 func isFile(path string) bool {
@@ -81,8 +81,8 @@ func (s *Server) New(t testing.TB, name string) *DB {
 		_, err = admin.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	require.NoError(t, migrate(database(s.url, name)))
-	return newDB(t, database(s.url, name), "postgres")
+	require.NoError(t, migrate(withDatabaseName(s.url, name)))
+	return newDB(t, withDatabaseName(s.url, name), "postgres")
 }
 
 // Crash kills the server without a shutdown, restarts it on the same data, and returns when the server answers.

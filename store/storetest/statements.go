@@ -36,15 +36,15 @@ type recorder struct {
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
 
-// add writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable is not
+// addStatement writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable is not
 // set, or if no function of the store runs the statement.
-func (r *recorder) add(engine, statement string) error {
+func (r *recorder) addStatement(engine, statement string) error {
 	folder := os.Getenv(StatementsVariable)
 	if folder == "" {
 		return nil
 	}
-	s := RecordedStatement{Engine: engine, Form: form(statement)}
-	if s.File, s.Function = caller(); s.File == "" {
+	s := RecordedStatement{Engine: engine, Form: statementForm(statement)}
+	if s.File, s.Function = callingFunction(); s.File == "" {
 		return nil
 	}
 	r.mu.Lock()
@@ -74,8 +74,8 @@ var (
 	savepoint = regexp.MustCompile(`\bsp0x[0-9a-f]+`)
 )
 
-// form returns a statement in a form that does not depend on the number and the values of its parameters.
-func form(statement string) string {
+// statementForm returns a statement in a form that does not depend on the number and the values of its parameters.
+func statementForm(statement string) string {
 	s := numbered.ReplaceAllString(statement, "?")
 	s = strings.TrimSpace(blanks.ReplaceAllString(s, " "))
 	s = lists.ReplaceAllString(s, "(?, …)")
@@ -106,9 +106,9 @@ func functionName(long string) string {
 	return inlined.ReplaceAllString(closure.ReplaceAllString(name, ""), "$2")
 }
 
-// caller returns the file and the name of the innermost function of the store that runs the present statement. It leaves out tests, and the
+// callingFunction returns the file and the name of the innermost function of the store that runs the present statement. It leaves out tests, and the
 // functions of store/internal/db through which all statements are run. It returns "" if a test runs the statement.
-func caller() (file, function string) {
+func callingFunction() (file, function string) {
 	callers := make([]uintptr, 200)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
 	for {

@@ -29,6 +29,6 @@ func TestForm_doesNotDependOnParameters(t *testing.T) {
 		"INSERT INTO b (a, c) VALUES ($1, 0), ($2, 0), ($3, 0)":               "INSERT INTO b (a, c) VALUES (?, 0), …",
 		"DROP TABLE snapshots_daily_202611":                                   "DROP TABLE snapshots_daily_YYYYMM",
 	} {
-		require.Equal(t, want, form(statement))
+		require.Equal(t, want, statementForm(statement))
 	}
 }

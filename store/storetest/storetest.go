@@ -135,7 +135,7 @@ func NewURL(t testing.TB, engine string) string {
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 		return "sqlite:" + path
 	}
-	if onCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
+	if usesCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
 		url := Empty(t, engine)
 		require.NoError(t, migrate(url))
 		require.NoError(t, distribute(url))
@@ -154,8 +154,8 @@ func Empty(t testing.TB, engine string) string {
 	if engine == "sqlite" {
 		return "sqlite:" + filepath.Join(t.TempDir(), "reeltally.db")
 	}
-	if onCluster(engine) {
-		return createOnCluster(t, newName())
+	if usesCluster(engine) {
+		return createOnCluster(t, newDatabaseName())
 	}
 	requirePostgres(t)
 	url := newDatabase(t, "")
@@ -179,7 +179,7 @@ func requirePostgres(t testing.TB) {
 // text after the name in the statement CREATE DATABASE.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
-	name := newName()
+	name := newDatabaseName()
 	require.NoError(t, onServer(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+options)
 		return err
@@ -190,14 +190,14 @@ func newDatabase(t testing.TB, options string) string {
 			return err
 		}))
 	})
-	return database(os.Getenv(PostgresURL), name)
+	return withDatabaseName(os.Getenv(PostgresURL), name)
 }
 
-// onCluster returns true if the databases of an engine are on the real Citus cluster of CitusURL.
-func onCluster(engine string) bool { return engine == "citus" && os.Getenv(CitusURL) != "" }
+// usesCluster returns true if the databases of an engine are on the real Citus cluster of CitusURL.
+func usesCluster(engine string) bool { return engine == "citus" && os.Getenv(CitusURL) != "" }
 
-// newName returns a new name for the PostgreSQL database of a test.
-func newName() string { return "t_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
+// newDatabaseName returns a new name for the PostgreSQL database of a test.
+func newDatabaseName() string { return "t_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 // sqliteTemplate returns the content of a SQLite file with the current schema and no rows. Each test process creates the file once.
 var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
@@ -225,7 +225,7 @@ var templates = map[string]func() (string, error){
 // creates the schema.
 func newTemplate(extension string) (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	url := database(os.Getenv(PostgresURL), name)
+	url := withDatabaseName(os.Getenv(PostgresURL), name)
 	err := onServer(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name)
 		return err
@@ -284,8 +284,8 @@ func withConnection(databaseURL string, do func(*sql.DB) error) error {
 	return do(admin)
 }
 
-// database returns the URL in the parameter server with another name of the database.
-func database(server, name string) string {
+// withDatabaseName returns the URL in the parameter server with another name of the database.
+func withDatabaseName(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
 		panic(err) // cannot fail: the caller has already connected to the server with this URL

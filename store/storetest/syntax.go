@@ -29,8 +29,8 @@ const (
 	groupNode
 )
 
-// is returns true if the node is a word without quotes and equals one of the keywords, which must be in lower case.
-func (n node) is(keywords ...string) bool {
+// isKeyword returns true if the node is a word without quotes and equals one of the keywords, which must be in lower case.
+func (n node) isKeyword(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false
 	}
@@ -49,14 +49,14 @@ func (n node) isQuery() bool {
 		return false
 	}
 	first := n.kids[0]
-	return first.is("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].is("union", "except", "intersect"))
+	return first.isKeyword("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].isKeyword("union", "except", "intersect"))
 }
 
 // parse splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for syntax that it does not know, so that no part of a
 // statement is skipped.
 func parse(statement string) ([]node, error) {
 	p := parser{s: statement}
-	nodes, err := p.nodes(false)
+	nodes, err := p.readNodes(false)
 	if err != nil {
 		return nil, fmt.Errorf("%w at byte %d", err, p.at)
 	}
@@ -71,11 +71,11 @@ type parser struct {
 	questions int
 }
 
-// unread returns the part of the statement that is not read yet.
-func (p *parser) unread() string { return p.s[p.at:] }
+// unreadText returns the part of the statement that is not read yet.
+func (p *parser) unreadText() string { return p.s[p.at:] }
 
-// nodes reads nodes up to the end of the statement. If the parameter group is true, it reads only up to the closing parenthesis.
-func (p *parser) nodes(group bool) ([]node, error) {
+// readNodes reads nodes up to the end of the statement. If the parameter group is true, it reads only up to the closing parenthesis.
+func (p *parser) readNodes(group bool) ([]node, error) {
 	var out []node
 	for {
 		if err := p.skipBlanks(); err != nil {
@@ -83,7 +83,7 @@ func (p *parser) nodes(group bool) ([]node, error) {
 		}
 		start := p.at
 		switch {
-		case p.unread() == "":
+		case p.unreadText() == "":
 			if group {
 				return nil, errors.New("a parenthesis is not closed")
 			}
@@ -96,7 +96,7 @@ func (p *parser) nodes(group bool) ([]node, error) {
 			return out, nil
 		case p.s[p.at] == '(':
 			p.at++
-			kids, err := p.nodes(true)
+			kids, err := p.readNodes(true)
 			if err != nil {
 				return nil, err
 			}
@@ -114,20 +114,20 @@ func (p *parser) nodes(group bool) ([]node, error) {
 
 // skipBlanks skips white space and comments.
 func (p *parser) skipBlanks() error {
-	for p.unread() != "" {
+	for p.unreadText() != "" {
 		switch {
 		case strings.ContainsRune(" \t\r\n\f\v", rune(p.s[p.at])):
 			p.at++
-		case strings.HasPrefix(p.unread(), "--"):
-			_, after, found := strings.Cut(p.unread(), "\n")
+		case strings.HasPrefix(p.unreadText(), "--"):
+			_, after, found := strings.Cut(p.unreadText(), "\n")
 			if !found {
 				after = ""
 			}
 			p.at = len(p.s) - len(after)
-		case strings.HasPrefix(p.unread(), "/*"):
+		case strings.HasPrefix(p.unreadText(), "/*"):
 			// Refuse nested comments: PostgreSQL reads a comment inside a comment, SQLite does not.
-			end := strings.Index(p.unread()[2:], "*/")
-			if end < 0 || strings.Contains(p.unread()[2:2+end], "/*") {
+			end := strings.Index(p.unreadText()[2:], "*/")
+			if end < 0 || strings.Contains(p.unreadText()[2:2+end], "/*") {
 				return errors.New("a comment is not closed, or contains another comment")
 			}
 			p.at += end + 4
@@ -152,7 +152,7 @@ func (p *parser) readNode() (node, error) {
 		p.at++
 		p.questions++
 		return node{kind: parameterNode, text: "?", index: p.questions - 1}, nil
-	case c == '$' && len(p.unread()) > 1 && isDigit(p.s[p.at+1]):
+	case c == '$' && len(p.unreadText()) > 1 && isDigit(p.s[p.at+1]):
 		p.at++
 		digits := p.readWhile(isDigit)
 		number, err := strconv.Atoi(digits)
@@ -163,13 +163,13 @@ func (p *parser) readNode() (node, error) {
 		return node{kind: literalNode, text: p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
 	case isWord(c):
 		text := strings.ToLower(p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
-		if text == "e" && strings.HasPrefix(p.unread(), "'") {
+		if text == "e" && strings.HasPrefix(p.unreadText(), "'") {
 			return node{}, errors.New("a string with escapes (E'…') is not allowed")
 		}
 		return node{kind: wordNode, text: text}, nil
 	}
 	for _, mark := range []string{"->>", "::", "<=", ">=", "<>", "!=", "||", "=="} {
-		if strings.HasPrefix(p.unread(), mark) {
+		if strings.HasPrefix(p.unreadText(), mark) {
 			p.at += len(mark)
 			return node{kind: markNode, text: mark}, nil
 		}
@@ -181,9 +181,9 @@ func (p *parser) readNode() (node, error) {
 // readQuoted reads a text in quotes and returns it without the quotes. Two quotes in a row inside the text stand for one quote.
 func (p *parser) readQuoted(quote byte) (string, error) {
 	var text strings.Builder
-	for p.at++; p.unread() != ""; p.at++ {
+	for p.at++; p.unreadText() != ""; p.at++ {
 		if p.s[p.at] == quote {
-			if len(p.unread()) < 2 || p.s[p.at+1] != quote {
+			if len(p.unreadText()) < 2 || p.s[p.at+1] != quote {
 				p.at++
 				return text.String(), nil
 			}
@@ -197,7 +197,7 @@ func (p *parser) readQuoted(quote byte) (string, error) {
 // readWhile reads bytes until the given function returns false for a byte. It returns the bytes before this byte.
 func (p *parser) readWhile(is func(byte) bool) string {
 	start := p.at
-	for p.unread() != "" && is(p.s[p.at]) {
+	for p.unreadText() != "" && is(p.s[p.at]) {
 		p.at++
 	}
 	return p.s[start:p.at]
@@ -210,8 +210,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// split splits nodes at each node for which the function separates returns true. The result does not contain these separators.
-func split(nodes []node, separates func(node) bool) [][]node {
+// splitAt splits nodes at each node for which the function separates returns true. The result does not contain these separators.
+func splitAt(nodes []node, separates func(node) bool) [][]node {
 	var parts [][]node
 	start := 0
 	for i, n := range nodes {
@@ -226,7 +226,7 @@ func split(nodes []node, separates func(node) bool) [][]node {
 // node is a keyword.
 func keywordAt(nodes []node, keywords ...string) int {
 	for i, n := range nodes {
-		if n.is(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {
+		if n.isKeyword(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {
 			return i
 		}
 	}

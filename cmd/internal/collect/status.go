@@ -110,7 +110,7 @@ const heartbeatTimeout = 10 * time.Second
 // ReadStatus reads the Status from the database. Status.Sources contains the given sources, followed by further sources that other running
 // collectors use.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
-	c, err := st.Queue.Collecting(ctx)
+	c, err := st.Queue.CollectingState(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -143,7 +143,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 
 // queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). The list c.Queue has one row for each
 // platform, kind, lane and state of targets, such as active. queueStatus sums up the rows that differ only in the state.
-func queueStatus(c queue.Collecting) []QueueStatus {
+func queueStatus(c queue.CollectingState) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
 		lane := QueueStatus{Platform: string(q.Platform), Kind: q.Kind, Lane: q.Lane.String(), Targets: map[string]int64{}}
@@ -165,7 +165,7 @@ func queueStatus(c queue.Collecting) []QueueStatus {
 
 // freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. All other
 // targets no longer exist, or are fetched rarely after many failures, so their numbers are expected to be old.
-func freshness(c queue.Collecting) []Freshness {
+func freshness(c queue.CollectingState) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
 		if q.State != "active" {
@@ -196,7 +196,7 @@ var (
 )
 
 // platforms returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
-func platforms(c queue.Collecting) []Platform {
+func platforms(c queue.CollectingState) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
@@ -236,7 +236,7 @@ func (f *Freshness) percentile(p float64) *float64 {
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
 // sourceStatus returns the current pause of a source and how much of its budgets is used. It does not fill the field Results: see withResults.
-func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
+func sourceStatus(c queue.CollectingState, from queue.Source) SourceStatus {
 	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets {
 		name := from.Name + "/" + b.Name
@@ -253,7 +253,7 @@ func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
 }
 
 // pauseStatus returns the current pause of a source or budget, or nil if it is not paused. The name of a budget is "SOURCE/BUDGET".
-func pauseStatus(c queue.Collecting, name string) *PauseStatus {
+func pauseStatus(c queue.CollectingState, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
 		return nil

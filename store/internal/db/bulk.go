@@ -22,17 +22,17 @@ type InsertRows func(table string, columns []string, rows [][]any) error
 type bulkLoader interface {
 	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown updates the query planner's statistics of a table if they are outdated. The parameter rows is the present number of rows of the
-	// table.
-	grown(tx *gorm.DB, table string, rows int64) error
+	// updateStatistics updates the query planner's statistics of a table if they are outdated. The parameter rows is the present number of rows of
+	// the table.
+	updateStatistics(tx *gorm.DB, table string, rows int64) error
 }
 
-// Grown updates the statistics of the engine's query planner if a table has many more rows than the planner expects. The parameter rows is
-// the present number of rows. Call Grown before many rows are inserted into another table that has a foreign key to this table. Otherwise
+// UpdateStatistics updates the statistics of the engine's query planner if a table has many more rows than the planner expects. The parameter rows
+// is the present number of rows. Call UpdateStatistics before you insert many rows into another table with a foreign key to this table. Otherwise
 // the checks of the foreign key can be slow.
-func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
+func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
-		return b.grown(tx, table, rows)
+		return b.updateStatistics(tx, table, rows)
 	}
 	return nil
 }
@@ -131,10 +131,10 @@ func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) e
 	})
 }
 
-// grown runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may check
+// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may check
 // foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
 // read all rows of the organisation.
-func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
+func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {
 		return err
@@ -158,7 +158,7 @@ func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []strin
 			}
 			row := rows[i]
 			for c, v := range row {
-				row[c] = binary(v)
+				row[c] = toBinary(v)
 			}
 			i++
 			return row, nil

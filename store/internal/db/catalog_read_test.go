@@ -48,9 +48,9 @@ func readCatalog(t *testing.T, db *storetest.DB) catalog {
 	t.Helper()
 	var c catalog
 	if db.Engine == "sqlite" {
-		c = sqliteCatalog(t, db)
+		c = readSQLiteCatalog(t, db)
 	} else {
-		c = postgresCatalog(t, db)
+		c = readPostgresCatalog(t, db)
 	}
 	require.NotEmpty(t, c)
 	for _, tb := range c {
@@ -61,8 +61,8 @@ func readCatalog(t *testing.T, db *storetest.DB) catalog {
 	return c
 }
 
-// tables returns a catalog with an empty description of each table whose name the query returns.
-func tables(t *testing.T, db *storetest.DB, query string) catalog {
+// newCatalog runs a query for names of tables. It returns a catalog with an empty description of each of these tables.
+func newCatalog(t *testing.T, db *storetest.DB, query string) catalog {
 	t.Helper()
 	c := catalog{}
 	for _, name := range storetest.Column[string](t, db, query) {
@@ -71,8 +71,8 @@ func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	return c
 }
 
-// each runs a query. For each row of the result, it stores the values in the variables to which pointers point, and then calls f.
-func each(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
+// eachRow runs a query. For each row of the result, it stores the values in the variables to which pointers point, and then calls f.
+func eachRow(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)
 	require.NoError(t, err)
@@ -84,14 +84,14 @@ func each(t *testing.T, db *storetest.DB, pointers []any, f func(), query string
 	require.NoError(t, rows.Err())
 }
 
-func sqliteCatalog(t *testing.T, db *storetest.DB) catalog {
-	c := tables(t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`)
+func readSQLiteCatalog(t *testing.T, db *storetest.DB) catalog {
+	c := newCatalog(t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`)
 	for name, tb := range c {
 		var col, def, to, from, onDelete, onUpdate sql.NullString
 		var notNull, unique, partial bool
 		var key, id int
 		keys := map[int]string{}
-		each(t, db, []any{&col, &notNull, &def, &key}, func() {
+		eachRow(t, db, []any{&col, &notNull, &def, &key}, func() {
 			tb.Columns[col.String] = column{notNull, def.String}
 			if key > 0 {
 				keys[key] = col.String
@@ -100,14 +100,14 @@ func sqliteCatalog(t *testing.T, db *storetest.DB) catalog {
 		for _, k := range slices.Sorted(maps.Keys(keys)) {
 			tb.PrimaryKey = append(tb.PrimaryKey, keys[k])
 		}
-		each(t, db, []any{&col, &unique, &partial}, func() { tb.Indexes[col.String] = index{Unique: unique, Partial: partial} },
+		eachRow(t, db, []any{&col, &unique, &partial}, func() { tb.Indexes[col.String] = index{Unique: unique, Partial: partial} },
 			`SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin <> 'pk'`, name)
 		for i, ix := range tb.Indexes {
-			each(t, db, []any{&col}, func() { ix.Columns = append(ix.Columns, col.String) }, `SELECT name FROM pragma_index_info(?) ORDER BY seqno`, i)
+			eachRow(t, db, []any{&col}, func() { ix.Columns = append(ix.Columns, col.String) }, `SELECT name FROM pragma_index_info(?) ORDER BY seqno`, i)
 			tb.Indexes[i] = ix
 		}
 		last := -1
-		each(t, db, []any{&id, &to, &col, &from, &onDelete, &onUpdate}, func() {
+		eachRow(t, db, []any{&id, &to, &col, &from, &onDelete, &onUpdate}, func() {
 			if id != last {
 				tb.ForeignKeys = append(tb.ForeignKeys, foreignKey{To: to.String, OnDelete: onDelete.String, OnUpdate: onUpdate.String})
 				last = id
@@ -120,8 +120,8 @@ func sqliteCatalog(t *testing.T, db *storetest.DB) catalog {
 	return c
 }
 
-func postgresCatalog(t *testing.T, db *storetest.DB) catalog {
-	c := tables(t, db, `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE 'goose%'`)
+func readPostgresCatalog(t *testing.T, db *storetest.DB) catalog {
+	c := newCatalog(t, db, `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE 'goose%'`)
 	actions := map[string]string{"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 	const names = `(SELECT string_agg(COALESCE(a.attname, ''), ',' ORDER BY k.n) FROM unnest(%keys%) WITH ORDINALITY AS k(attnum, n)
   LEFT JOIN pg_attribute a ON a.attrelid = %table% AND a.attnum = k.attnum AND k.attnum > 0)`
@@ -131,14 +131,14 @@ func postgresCatalog(t *testing.T, db *storetest.DB) catalog {
 	for name, tb := range c {
 		var col, def, cols, to, referenced, onDelete, onUpdate string
 		var notNull, unique, partial, primary bool
-		each(t, db, []any{&col, &notNull, &def}, func() { tb.Columns[col] = column{notNull, strings.TrimSuffix(def, "::text")} }, `
+		eachRow(t, db, []any{&col, &notNull, &def}, func() { tb.Columns[col] = column{notNull, strings.TrimSuffix(def, "::text")} }, `
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
 		// SQLite has no INCLUDE, so the included columns of a PostgreSQL index are key columns of the index in SQLite. The primary key is
 		// an exception: it needs no included columns in SQLite, because its index contains all columns of the table.
 		const keys = "CASE WHEN x.indisprimary THEN (x.indkey::int[])[0:x.indnkeyatts - 1] ELSE x.indkey::int[] END"
-		each(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
+		eachRow(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
 			if primary {
 				tb.PrimaryKey = strings.Split(cols, ",")
 				return
@@ -146,7 +146,7 @@ SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') ||
 			tb.Indexes[col] = index{unique, partial, strings.Split(cols, ",")}
 		}, `SELECT x.indexrelid::regclass::text, x.indisunique, x.indpred IS NOT NULL, x.indisprimary, `+of(keys, "x.indrelid")+`
   FROM pg_index x WHERE x.indrelid = CAST(? AS text)::regclass`, name)
-		each(t, db, []any{&cols, &to, &referenced, &onDelete, &onUpdate}, func() {
+		eachRow(t, db, []any{&cols, &to, &referenced, &onDelete, &onUpdate}, func() {
 			tb.ForeignKeys = append(tb.ForeignKeys, foreignKey{strings.Split(cols, ","), to, strings.Split(referenced, ","), actions[onDelete], actions[onUpdate]})
 		}, `SELECT `+of("f.conkey", "f.conrelid")+`, f.confrelid::regclass::text, `+of("f.confkey", "f.confrelid")+`, f.confdeltype, f.confupdtype
   FROM pg_constraint f WHERE f.contype = 'f' AND f.conrelid = CAST(? AS text)::regclass`, name)

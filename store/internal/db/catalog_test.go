@@ -27,14 +27,14 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 				checkDefaults(t, tb)
 				checkForeignKeys(t, name, tb)
 				if store.Tables[name].Class == store.Distributed {
-					checkDistributed(t, tb)
+					checkDistributedTable(t, tb)
 				}
 			})
 		}
 	})
 }
 
-func checkDistributed(t *testing.T, tb *table) {
+func checkDistributedTable(t *testing.T, tb *table) {
 	require.Contains(t, tb.Columns, "organisation_id")
 	require.True(t, tb.Columns["organisation_id"].NotNull, "the column organisation_id must be NOT NULL")
 	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v must begin with organisation_id", tb.PrimaryKey)

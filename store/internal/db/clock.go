@@ -53,9 +53,9 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
-// SeeClock returns a *ClockError if the store's clock may be wrong, like CheckClock. It also writes the store's time to the database if the
+// CheckAndWriteClock returns a *ClockError if the store's clock may be wrong, like CheckClock. It also writes the store's time to the database if the
 // last written time differs by an hour or more.
-func (d *DB) SeeClock(ctx context.Context) error {
+func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {
 		state.SeenAt = now
@@ -84,7 +84,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	now := d.Now()
 	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > clockDrift {
 		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, and the clock of the database says %s: nothing is rolled up or dropped by a clock that may be wrong; set both clocks by NTP",
-			instantText(now), instantText(InstantOf(*engine.Now)))}
+			formatInstant(now), formatInstant(InstantOf(*engine.Now)))}
 	}
 	var known []clockState
 	if err := d.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
@@ -94,7 +94,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	switch {
 	case len(known) == 0:
 		state = clockState{Name: retentionClock, SteadySince: now}
-		fresh, err := d.isFresh(ctx, now)
+		fresh, err := d.isNewInstallation(ctx, now)
 		if err != nil {
 			return clockState{}, err
 		}
@@ -109,17 +109,17 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	}
 	if until := state.SteadySince.Add(clockSteadyFor); now < until {
 		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and has run without a jump only since %s: nothing is rolled up or dropped before %s; if the clock is wrong, set it by NTP",
-			instantText(now), instantText(state.SteadySince), instantText(until))}
+			formatInstant(now), formatInstant(state.SteadySince), formatInstant(until))}
 	}
 	return state, nil
 }
 
-// isFresh returns true if every organisation was created within the last clockSteadyFor, so that the database has no old data to delete.
-func (d *DB) isFresh(ctx context.Context, now Instant) (bool, error) {
+// isNewInstallation returns true if every organisation was created within the last clockSteadyFor, so that the database has no old data to delete.
+func (d *DB) isNewInstallation(ctx context.Context, now Instant) (bool, error) {
 	var older []uuid.UUID
 	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error
 	return len(older) == 0, Translate(err)
 }
 
-// instantText returns an instant in RFC 3339 form, for error messages.
-func instantText(i Instant) string { return i.Time().Format(time.RFC3339) }
+// formatInstant returns an instant in RFC 3339 form, for error messages.
+func formatInstant(i Instant) string { return i.Time().Format(time.RFC3339) }

@@ -114,7 +114,7 @@ func (d *DB) Ready(ctx context.Context) error {
 
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It returns false for SQLite,
 // where only one process at a time can write.
-func (d *DB) SharedByProcesses() bool { return d.dialect.rowLocks() }
+func (d *DB) SharedByProcesses() bool { return d.dialect.hasRowLocks() }
 
 // Now returns the time of Options.Now.
 func (d *DB) Now() Instant { return InstantOf(d.now()) }
@@ -150,7 +150,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
 			return fmt.Errorf("%w: the transaction did not end within %s: %w", ErrUnavailable, d.timeout, err)
-		case repeat.Err() != nil, !d.dialect.worthRepeating(err, attempt):
+		case repeat.Err() != nil, !d.dialect.isWorthRepeating(err, attempt):
 			return Translate(err)
 		}
 		if pause(repeat, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
@@ -167,8 +167,8 @@ func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate runs transaction, and runs it again if it fails with ErrDuplicate, at most MaxAttempts times. If two collectors insert
-// the same new account at the same time, one of them fails, and finds the account in its second attempt.
+// RepeatOnDuplicate calls the function transaction, and calls it again if it fails with ErrDuplicate, at most MaxAttempts times in all. If two
+// collectors insert the same new account at the same time, one of them fails, and finds the account in its second attempt.
 func RepeatOnDuplicate(transaction func() error) error {
 	for attempt := 1; ; attempt++ {
 		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {

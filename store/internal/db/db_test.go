@@ -118,7 +118,7 @@ func TestStore_returnsErrUnavailableIfTheServerCrashesInATransaction(t *testing.
 		return err
 	}
 	require.NoError(t, create())
-	db.Guard.Before("organisations", func() { server.Crash(t) })
+	db.Guard.BeforeStatement("organisations", func() { server.Crash(t) })
 	require.ErrorIs(t, create(), store.ErrUnavailable)
 	require.NoError(t, create())
 }

@@ -37,18 +37,18 @@ type dialect interface {
 	name() string
 	// open connects to the database. If it fails, it also returns the connections that it has opened, so that the caller can close them.
 	open(ctx context.Context, o Options) (connections, error)
-	// goose returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
-	goose() (goose.Dialect, string, []goose.ProviderOption, error)
-	// worthRepeating returns true if a transaction that failed with err may succeed when it is run again. The parameter attempt is the
+	// gooseSettings returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
+	gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error)
+	// isWorthRepeating returns true if a transaction that failed with err may succeed when it is run again. The parameter attempt is the
 	// number of runs so far.
-	worthRepeating(err error, attempt int) bool
-	// rowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
-	rowLocks() bool
-	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
-	partitioned() bool
-	// aboutQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
+	isWorthRepeating(err error, attempt int) bool
+	// hasRowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
+	hasRowLocks() bool
+	// hasPartitions returns true if snapshots_daily has a partition for each month, which must be created in advance.
+	hasPartitions() bool
+	// versionQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
 	// clock of its own.
-	aboutQuery() string
+	versionQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
 	readyQuery() string
@@ -62,8 +62,8 @@ type dialect interface {
 	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
 	// is the same on both engines.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls f with a function named each. That function runs a SELECT and calls row for each row of the result. All SELECTs that f
-	// runs with it see the same state of the database.
+	// snapshot calls the function f with a function named each. That function runs a SELECT and calls the function row for each row of the result.
+	// All SELECTs that f runs in this way see the same state of the database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
@@ -72,7 +72,7 @@ type connections struct {
 	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
 	pools       []*sql.DB // the pools of write and read, in this order; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
-	below       func()    // closes the pgx pool from which the pools take connections; called after the pools are closed; nil on SQLite
+	below       func()    // function that closes the pgx pool from which the pools take connections; it is called after the pools are closed; nil on SQLite
 }
 
 // dialectOf returns the dialect of a database URL, or an error that does not contain a password.
@@ -95,11 +95,11 @@ type sqliteDialect struct{ path string }
 
 func (sqliteDialect) name() string { return "sqlite" }
 
-func (sqliteDialect) rowLocks() bool { return false }
+func (sqliteDialect) hasRowLocks() bool { return false }
 
-func (sqliteDialect) partitioned() bool { return false }
+func (sqliteDialect) hasPartitions() bool { return false }
 
-func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
+func (sqliteDialect) versionQuery() string { return "SELECT sqlite_version(), NULL" }
 
 func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
@@ -140,7 +140,7 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		if err := awaitUnlocked(ctx, pool); err != nil {
 			return nil, fmt.Errorf("cannot open the SQLite file %s: %w", d.path, err)
 		}
-		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watched(pool, o, d.name())}}, gormConfig(o))
+		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watchPool(pool, o, d.name())}}, gormConfig(o))
 	}
 	// The pool for writes has one connection, so writers wait for the connection until their context ends. The transactions of the pool are
 	// immediate: they take the write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another
@@ -164,12 +164,12 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	}
 }
 
-// goose returns the settings of the migration tool for SQLite.
-func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+// gooseSettings returns the settings of the migration tool for SQLite.
+func (sqliteDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error) {
 	return goose.DialectSQLite3, "sqlite", nil, nil
 }
 
-func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
+func (sqliteDialect) isWorthRepeating(err error, _ int) bool { return isLocked(err) }
 
 // modernc is GORM's dialector for SQLite with another Translate, because GORM's Translate does not know the errors of the driver
 // modernc.org/sqlite.
@@ -192,12 +192,12 @@ type postgresDialect struct{ url string }
 
 func (postgresDialect) name() string { return "postgres" }
 
-func (postgresDialect) rowLocks() bool { return true }
+func (postgresDialect) hasRowLocks() bool { return true }
 
-func (postgresDialect) partitioned() bool { return true }
+func (postgresDialect) hasPartitions() bool { return true }
 
-// aboutQuery returns a query for the version and the current time of PostgreSQL.
-func (postgresDialect) aboutQuery() string {
+// versionQuery returns a query for the version and the current time of PostgreSQL.
+func (postgresDialect) versionQuery() string {
 	return "SELECT current_setting('server_version'), clock_timestamp()"
 }
 
@@ -265,7 +265,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	if c.sharded, err = hasCitus(ctx, pool); err != nil {
 		return c, fmt.Errorf("database %s does not answer: %w", d.name(), Translate(err))
 	}
-	dialector := postgres.New(postgres.Config{Conn: watched(pool, o, d.name())})
+	dialector := postgres.New(postgres.Config{Conn: watchPool(pool, o, d.name())})
 	if c.sharded {
 		dialector = citusDialector{dialector.(*postgres.Dialector)}
 	}
@@ -296,8 +296,8 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// goose returns the settings of the migration tool for PostgreSQL.
-func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+// gooseSettings returns the settings of the migration tool for PostgreSQL.
+func (postgresDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error) {
 	// Several processes can migrate at the same time. The process that gets the lock first applies the migrations. The other processes wait
 	// for the lock and then find nothing to apply.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // try to get the lock once a second, for five minutes
@@ -326,8 +326,8 @@ func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
 }
 
-// worthRepeating returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
-func (postgresDialect) worthRepeating(err error, attempt int) bool {
+// isWorthRepeating returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
+func (postgresDialect) isWorthRepeating(err error, attempt int) bool {
 	var e *pgconn.PgError
 	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
@@ -342,8 +342,8 @@ func gormConfig(o Options) *gorm.Config {
 	}
 }
 
-// unreachable returns true if err means that the database cannot be reached or is overloaded.
-func unreachable(err error) bool {
+// isUnreachable returns true if err means that the database cannot be reached or is overloaded.
+func isUnreachable(err error) bool {
 	// pgconn returns the last two errors, without a type, if PostgreSQL is killed during a transaction.
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) {
 		return true

@@ -32,11 +32,11 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 		if err != nil {
 			return err
 		}
-		if err := l.check(); err != nil {
+		if err := l.checkTables(); err != nil {
 			return err
 		}
 		var statements []string
-		distributed, statements = l.plan()
+		distributed, statements = l.planStatements()
 		for _, s := range statements {
 			if err := tx.Exec(s).Error; err != nil {
 				return fmt.Errorf("%s: %w", s, err)
@@ -57,10 +57,10 @@ func (d *DB) checkLayout(ctx context.Context) error {
 	if err != nil {
 		return Translate(err)
 	}
-	if err := l.check(); err != nil {
+	if err := l.checkTables(); err != nil {
 		return err
 	}
-	if missing, _ := l.plan(); len(l.tables) > 0 && len(missing) > 0 {
+	if missing, _ := l.planStatements(); len(l.tables) > 0 && len(missing) > 0 {
 		return fmt.Errorf("the tables %s are not distributed by Citus: run `reeltally migrate`", strings.Join(missing, ", "))
 	}
 	return nil
@@ -114,8 +114,8 @@ func readLayout(tx *gorm.DB) (l layout, err error) {
  FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace WHERE c.contype = 'f' AND c.conparentid = 0 AND n.nspname = 'public' ORDER BY 1, 2`).Scan(&l.keys).Error
 }
 
-// check returns an error if the version of Citus is too old, or if a table is not distributed as its class requires.
-func (l layout) check() error {
+// checkTables returns an error if the version of Citus is too old, or if a table is not distributed as its class requires.
+func (l layout) checkTables() error {
 	words := strings.Fields(l.version) // the version has a form such as "Citus 13.2.2 on x86_64-pc-linux-gnu, …"
 	if len(words) < 2 {
 		return fmt.Errorf("the version of Citus is unknown: %q", l.version)
@@ -140,13 +140,12 @@ func (l layout) check() error {
 	return nil
 }
 
-// plan returns the names of the tables that are not distributed yet, and the SQL statements with which Distribute distributes them, in
-// order.
+// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order.
 //
 // The foreign keys of these tables are removed first and added again at the end. Citus refuses to distribute a table to which a local table
 // refers, and create_reference_table turns such local tables into local tables of Citus, which cannot be distributed.
-func (l layout) plan() (missing, statements []string) {
-	references, distributed := l.parentsFirst(Reference), l.parentsFirst(Distributed)
+func (l layout) planStatements() (missing, statements []string) {
+	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)
 	var keys []foreignKey
 	for _, k := range l.keys {
@@ -179,8 +178,9 @@ func (l layout) plan() (missing, statements []string) {
 	return missing, statements
 }
 
-// parentsFirst returns the names of the tables of a class that are not distributed yet. A table comes after the tables to which it refers.
-func (l layout) parentsFirst(class TableClass) (names []string) {
+// missingTables returns the names of the tables of a class that are not distributed yet. Each table comes after the tables to which its foreign
+// keys refer.
+func (l layout) missingTables(class TableClass) (names []string) {
 	var add func(name string)
 	add = func(name string) {
 		if _, done := l.tables[name]; done || Tables[name].Class != class || slices.Contains(names, name) {

@@ -16,6 +16,6 @@ type Engine struct {
 // statements that read the database's clock.
 func (d *DB) Engine(ctx context.Context) (Engine, error) {
 	e := Engine{Name: d.dialect.name()}
-	err := d.pools[0].QueryRowContext(ctx, d.dialect.aboutQuery()).Scan(&e.Version, &e.Now)
+	err := d.pools[0].QueryRowContext(ctx, d.dialect.versionQuery()).Scan(&e.Version, &e.Now)
 	return e, Translate(err)
 }

@@ -46,7 +46,7 @@ func Translate(err error) error {
 		return fmt.Errorf("%w", ErrNotFound)
 	case errors.Is(err, gorm.ErrDuplicatedKey):
 		return fmt.Errorf("%w: %w", ErrDuplicate, err)
-	case unreachable(err):
+	case isUnreachable(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err

@@ -25,14 +25,14 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// watched returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
-// returns an error, the pool does not run the statement. If neither is set, watched returns pool unchanged. The parameter engine is the name
-// of the dialect.
-func watched(pool *sql.DB, o Options, engine string) gorm.ConnPool {
+// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
+// returns an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The parameter
+// engine is the name of the dialect.
+func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool
 	}
-	return &watchedPool{watchedStatements{pool, outsideTx(o.Inspect), engine}, pool, o.Inspect}
+	return &watchedPool{watchedStatements{pool, outsideTxGuard(o.Inspect), engine}, pool, o.Inspect}
 }
 
 // watchedStatements runs a statement only if inspect returns no error for it. It records a span for each statement whose context has a span.
@@ -115,9 +115,9 @@ func (t *watchedTx) Rollback() (err error) {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned has the distributed tables that a transaction may write without raising the version of the organisation's data.
+// unversionedTables has the distributed tables that a transaction may write without raising the version of the organisation's data.
 // organisation_totals contains the version itself. The data of the two other tables is not shown in any answer of the API.
-var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
+var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
 // labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it.
 // They can change if rows of these tables change.
@@ -129,10 +129,10 @@ var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 // inspectNothing accepts every statement.
 func inspectNothing(string, []any) error { return nil }
 
-// outsideTx returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
+// outsideTxGuard returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
 // changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil,
 // nothing is checked.
-func outsideTx(inspect Inspector) Inspector {
+func outsideTxGuard(inspect Inspector) Inspector {
 	if inspect == nil {
 		return inspectNothing
 	}
@@ -168,7 +168,7 @@ func txGuard(inspect Inspector) Inspector {
 		}
 		for _, written := range writtenTable.FindAllStringSubmatch(statement, -1) {
 			table := written[1]
-			if Tables[table].Class == Distributed && !unversioned[table] && !done.Load() {
+			if Tables[table].Class == Distributed && !unversionedTables[table] && !done.Load() {
 				return fmt.Errorf("a transaction writes %s before it raises the organisation's version: %s", table, statement)
 			}
 			if labelTables[table] && !labelsDone.Load() {

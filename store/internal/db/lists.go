@@ -60,13 +60,13 @@ func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
 
 // Exec runs a statement that can use the list under its name. The parameter args has the arguments of the placeholders in statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
-	return RunWrites(tx, l.Writes(tx, statement, args...)...)
+	return RunWrites(tx, l.ExecWrites(tx, statement, args...)...)
 }
 
-// Writes returns the statements that Exec runs: on Citus one for each organisation in the list, otherwise a single statement.
-func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Write) {
-	for _, part := range l.parts(tx) {
-		writes = append(writes, part.statement(tx, statement, args))
+// ExecWrites returns the statements that Exec runs: on Citus one for each organisation in the list, otherwise a single statement.
+func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes []Write) {
+	for _, part := range l.splitForEngine(tx) {
+		writes = append(writes, part.completeStatement(tx, statement, args))
 	}
 	return writes
 }
@@ -75,7 +75,7 @@ func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Wr
 // the placeholders in statement. If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs
 // once for each organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
-	for _, w := range l.Writes(tx, statement, args...) {
+	for _, w := range l.ExecWrites(tx, statement, args...) {
 		var rows []T
 		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // not Scan: it would format all parameters for the log, which takes long
 			return nil, err
@@ -88,7 +88,7 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 // FindColumns runs a query that can use the list under its name, like FindRows. The SELECT of the query must name the given columns in the
 // same order. FindColumns reads long results with less work than FindRows, because it uses no reflection.
 func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement string, args ...any) (found []R, err error) {
-	for _, w := range l.Writes(tx, statement, args...) {
+	for _, w := range l.ExecWrites(tx, statement, args...) {
 		if found, err = AppendRows(tx, found, columns, w.Statement, w.Args...); err != nil {
 			return nil, err
 		}
@@ -120,19 +120,20 @@ type listPart struct {
 	orgArg []any
 }
 
-// parts returns the whole list as one part. On Citus, it returns a part for each organisation, in the order of their ids.
-func (l OrgRows) parts(tx *gorm.DB) (parts []listPart) {
+// splitForEngine returns the parts of the list for which a statement runs once. On Citus, there is one part for each organisation, in the order of
+// their ids. Otherwise there is one part, the whole list.
+func (l OrgRows) splitForEngine(tx *gorm.DB) (parts []listPart) {
 	if !IsSharded(tx) {
 		return []listPart{{OrgRows: l, org: l.Name + ".organisation_id"}}
 	}
-	for _, rows := range l.byOrg() {
+	for _, rows := range l.splitByOrg() {
 		parts = append(parts, listPart{rows, "?", rows.Rows[0][:1]})
 	}
 	return parts
 }
 
-// byOrg divides the list into one list for each organisation. The result is ordered by the ids of the organisations.
-func (l OrgRows) byOrg() []OrgRows {
+// splitByOrg divides the list into one list for each organisation. The result is ordered by the ids of the organisations.
+func (l OrgRows) splitByOrg() []OrgRows {
 	rows := map[uuid.UUID][][]any{}
 	for _, row := range l.Rows {
 		org := row[0].(uuid.UUID)
@@ -145,8 +146,8 @@ func (l OrgRows) byOrg() []OrgRows {
 	return parts
 }
 
-// statement returns the complete statement that uses the rows of the part. Each {org} in the text is replaced by p.org.
-func (p listPart) statement(tx *gorm.DB, text string, args []any) Write {
+// completeStatement returns the complete statement that uses the rows of the part. Each {org} in the text is replaced by p.org.
+func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write {
 	list, all := p.With(tx)
 	w := Write{list, all}
 	for i, piece := range strings.Split(text, orgMark) {
@@ -218,7 +219,7 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 		return []Write{{list + into + "SELECT " + strings.Join(names, ", ") + " FROM added WHERE true " + onConflict, args}}
 	}
 	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
-	for _, part := range (OrgRows{"added", columns, rows}).byOrg() {
+	for _, part := range (OrgRows{"added", columns, rows}).splitByOrg() {
 		for some := range slices.Chunk(part.Rows, InsertChunk) {
 			args := make([]any, 0, len(some)*len(columns))
 			for _, values := range some {
@@ -250,7 +251,7 @@ func arraysQuery(form string, types []string, rows [][]any) (query string, args 
 	arrays := make([]string, len(types))
 	for i, t := range types {
 		arrays[i] = fmt.Sprintf(form, t)
-		args = append(args, array{len(rows), func(row int) any { return binary(rows[row][i]) }})
+		args = append(args, array{len(rows), func(row int) any { return toBinary(rows[row][i]) }})
 	}
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
 }
@@ -337,9 +338,9 @@ func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition s
 	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return &values[i] }}
 }
 
-// binary converts a value to a type that pgx sends to PostgreSQL in binary form. Arrays need values in this form, and a COPY with values in
+// toBinary converts a value to a type that pgx sends to PostgreSQL in binary form. Arrays need values in this form, and a COPY with values in
 // text form takes several times as long.
-func binary(v any) any {
+func toBinary(v any) any {
 	switch v := v.(type) {
 	case nil, string, int64, float64, bool, uuid.UUID:
 		return v
@@ -348,24 +349,24 @@ func binary(v any) any {
 	case Instant:
 		return int64(v)
 	case *string:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	case *int64:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	case *float64:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	case *uuid.UUID:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	case *Date:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	case *Instant:
-		return optionalBinary(v)
+		return toOptionalBinary(v)
 	}
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Pointer:
 		if r.IsNil() {
 			return nil
 		}
-		return binary(r.Elem().Interface())
+		return toBinary(r.Elem().Interface())
 	case reflect.String:
 		return r.String()
 	case reflect.Int, reflect.Int32, reflect.Int64:
@@ -375,10 +376,10 @@ func binary(v any) any {
 	}
 }
 
-// optionalBinary returns the result of the function binary for the value to which p points, or nil if p is nil.
-func optionalBinary[T any](p *T) any {
+// toOptionalBinary returns the result of the function toBinary for the value to which p points, or nil if p is nil.
+func toOptionalBinary[T any](p *T) any {
 	if p == nil {
 		return nil
 	}
-	return binary(*p)
+	return toBinary(*p)
 }

@@ -35,9 +35,9 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("the database has schema version %d, this program was built for version %d: run a newer program", e.Have, e.Want)
 }
 
-// provider returns the goose provider that applies the migrations of the database's engine.
-func (d *DB) provider() (*goose.Provider, error) {
-	dialect, dir, opts, err := d.dialect.goose()
+// gooseProvider returns the goose provider that applies the migrations of the database's engine.
+func (d *DB) gooseProvider() (*goose.Provider, error) {
+	dialect, dir, opts, err := d.dialect.gooseSettings()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) { return d.MigrateTo(
 // MigrateTo applies the migrations that the schema lacks, up to and including the given version, and returns their numbers. If the tables are
 // distributed by Citus, it also distributes the new tables.
 func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
-	p, err := d.provider()
+	p, err := d.gooseProvider()
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +83,19 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
 	}
-	if err := d.PrepareDays(ctx); err != nil {
+	if err := d.PreparePartitions(ctx); err != nil {
 		return applied, err
 	}
 	if distributed, err := d.isDistributed(ctx); err != nil || !distributed {
 		return applied, err
 	}
-	_, err = d.Distribute(ctx) // distributes the new tables of the migrations
+	_, err = d.Distribute(ctx) // this call distributes the tables that the migrations have created
 	return applied, err
 }
 
 // Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program needs.
 func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
-	p, err := d.provider()
+	p, err := d.gooseProvider()
 	if err != nil {
 		return 0, 0, err
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eachEmpty runs a case on every engine with a database that has no table yet.
-func eachEmpty(t *testing.T, run func(t *testing.T, db *storetest.DB)) {
+// runOnEmptyDatabases runs a case on every engine with a database that has no table yet.
+func runOnEmptyDatabases(t *testing.T, run func(t *testing.T, db *storetest.DB)) {
 	t.Helper()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 
 func TestMigrate_appliesEachMigrationOnceIfSeveralProcessesMigrate(t *testing.T) {
 	t.Parallel()
-	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+	runOnEmptyDatabases(t, func(t *testing.T, db *storetest.DB) {
 		const processes = 4
 		var wg sync.WaitGroup
 		applied, errs := make([][]int64, processes), make([]error, processes)
@@ -112,7 +112,7 @@ func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T)
 
 func TestCheckSchema_acceptsANewerSchemaOnlyOfTheSameGeneration(t *testing.T) {
 	t.Parallel()
-	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+	runOnEmptyDatabases(t, func(t *testing.T, db *storetest.DB) {
 		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
 		require.NoError(t, err)
 
@@ -141,7 +141,7 @@ func TestCheckSchema_acceptsANewerSchemaOnlyOfTheSameGeneration(t *testing.T) {
 
 func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
-	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+	runOnEmptyDatabases(t, func(t *testing.T, db *storetest.DB) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := db.Migrate(gone)
@@ -216,8 +216,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// unrestricted is the number of the last migration that was added before programs accepted newer schemas of their generation.
-const unrestricted = 35
+// lastUnrestricted is the number of the last migration that was added before programs accepted newer schemas of their generation.
+const lastUnrestricted = 35
 
 // Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
 // programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, which no result
@@ -230,7 +230,7 @@ func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *tes
 		for _, f := range files {
 			number, err := goose.NumericComponent(f.Name())
 			require.NoError(t, err)
-			if number <= unrestricted || number%1000 == 0 {
+			if number <= lastUnrestricted || number%1000 == 0 {
 				continue
 			}
 			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())

@@ -25,10 +25,10 @@ type DayRange struct {
 // DayRanges returns ranges that contain the points of all days before the given day, the oldest range first. With monthly partitions, it
 // leaves out the month that contains the given day and all later months.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
-	if !d.dialect.partitioned() {
+	if !d.dialect.hasPartitions() {
 		return []DayRange{{Before: before}}, nil
 	}
-	months, err := d.months(ctx, before)
+	months, err := d.monthsBefore(ctx, before)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	return ranges, nil
 }
 
-// months returns the first day of each month that has a partition and ends before the given day, the oldest month first.
-func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
+// monthsBefore returns the months that have a partition and end before the given day, the oldest month first. A month is its first day.
+func (d *DB) monthsBefore(ctx context.Context, before Date) ([]Date, error) {
 	var names []string
 	err := d.Read(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
  WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) ORDER BY c.relname`, "snapshots_daily").Scan(&names).Error
@@ -126,25 +126,25 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 	if err != nil {
 		return err
 	}
-	d.partitions.set(month, false)
+	d.partitions.setKnown(month, false)
 	return nil
 }
 
-// partitionCache contains the months whose partition is known to exist. Its methods can be called concurrently.
+// partitionCache remembers which months have a partition. Its methods can be called concurrently.
 type partitionCache struct {
 	mu     sync.Mutex
 	months map[Date]bool
 }
 
-// has returns true if the partition of the month is known to exist.
-func (c *partitionCache) has(month Date) bool {
+// isKnown returns true if the cache has the information that the month has a partition.
+func (c *partitionCache) isKnown(month Date) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.months[month]
 }
 
-// set records whether the partition of the month exists.
-func (c *partitionCache) set(month Date, exists bool) {
+// setKnown stores in the cache whether the month has a partition.
+func (c *partitionCache) setKnown(month Date, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.months == nil {
@@ -153,18 +153,18 @@ func (c *partitionCache) set(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PrepareDays creates the monthly partitions of the table snapshots_daily for at least last month, this month and next month. It retries
+// PreparePartitions creates the monthly partitions of the table snapshots_daily for at least last month, this month and next month. It retries
 // until all partitions exist or ctx ends. It does nothing on engines without partitions.
-func (d *DB) PrepareDays(ctx context.Context) error {
+func (d *DB) PreparePartitions(ctx context.Context) error {
 	today := d.Now().Day()
-	return d.MakeDays(ctx, today-31, today+62)
+	return d.CreatePartitions(ctx, today-31, today+62)
 }
 
-// MakeDays creates the monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If it does not
+// CreatePartitions creates the monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If it does not
 // get its locks, it tries again until ctx ends.
-func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
+func (d *DB) CreatePartitions(ctx context.Context, from, to Date) error {
 	for {
-		err := d.EnsureDays(ctx, from, to)
+		err := d.EnsurePartitions(ctx, from, to)
 		if !isLocked(err) {
 			return err
 		}
@@ -174,28 +174,28 @@ func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// EnsureDays creates the missing monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If
+// EnsurePartitions creates the missing monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If
 // it does not get a lock within lockTimeout, it returns an ErrUnavailable.
-func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
-	if !d.dialect.partitioned() {
+func (d *DB) EnsurePartitions(ctx context.Context, from, to Date) error {
+	if !d.dialect.hasPartitions() {
 		return nil
 	}
 	for month := monthOf(from); month <= to; month = monthOf(month + 31) {
-		if d.partitions.has(month) {
+		if d.partitions.isKnown(month) {
 			continue
 		}
-		if err := d.makeMonth(ctx, month); err != nil {
+		if err := d.createPartition(ctx, month); err != nil {
 			return fmt.Errorf("cannot create the partition for the month of %s: %w", month, err)
 		}
-		d.partitions.set(month, true)
+		d.partitions.setKnown(month, true)
 	}
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. makeMonth sets the partition to be vacuumed often: only after a vacuum,
-// PostgreSQL can read histories from the index alone, without the table. makeMonth uses ATTACH PARTITION, whose lock conflicts only with
-// transactions that write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
-func (d *DB) makeMonth(ctx context.Context, month Date) error {
+// createPartition creates the partition of a month if it does not exist. It sets the partition to be vacuumed often: only after a vacuum,
+// PostgreSQL can read histories from the index, without the table. It uses ATTACH PARTITION, whose lock conflicts only with transactions that write
+// videos. CREATE TABLE … PARTITION OF would also lock snapshots_daily against reads.
+func (d *DB) createPartition(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition
 			return err

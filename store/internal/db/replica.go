@@ -79,8 +79,8 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 		if have != want {
 			return errors.New("the server is not a replica of the database")
 		}
-		// With this isolation level, all statements that are sent together read the same state of the data. So the check and the reads
-		// after it see the same data.
+		// With the isolation level "repeatable read", all statements that are sent together see the same state of the data. So the reads see the
+		// state that the replica check before them has seen.
 		if _, err := conn.Exec(ctx, "SET default_transaction_isolation = 'repeatable read'"); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // this error also applies if the check returns no row, because the replica lacks the whole organisation
+	check := errBehind // check stays errBehind if the statement returns no row, because the replica then lacks the whole organisation
 	var stopped error  // the error of the function that a statement calls for each row
 	all := []statement{{replicaCheck, []any{required.org}, func(row *Values) error {
 		switch {
@@ -158,7 +158,7 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 		return fmt.Errorf("%w: %w", ErrReplica, errBehind)
 	}
 	r.failed.Add(1)
-	if isAway(err) {
+	if isLastingFailure(err) {
 		r.usePrimary(err)
 	} else {
 		r.logger.InfoContext(ctx, "the replica could not answer a read", "error", err)
@@ -166,9 +166,9 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	return fmt.Errorf("%w: %w", ErrReplica, err)
 }
 
-// isAway returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a statement
+// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a statement
 // that PostgreSQL cancels because it conflicts with a change that the replica must apply.
-func isAway(err error) bool {
+func isLastingFailure(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}

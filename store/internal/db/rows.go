@@ -33,7 +33,7 @@ type Values struct {
 	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
 	borrowed  bool  // true if borrow was called
 
-	// The methods return pointers to values in the following fields. Unless borrow was called, these values stay valid when the next row is
+	// The methods return pointers to values in the fields below. Unless borrow was called, these values stay valid when the next row is
 	// read.
 	integers blocks[int64]
 	instants blocks[Instant]
@@ -48,8 +48,8 @@ type Values struct {
 // would take longer than reading the values.
 type blocks[T any] struct{ block []T }
 
-// add stores a value and returns a pointer to it.
-func (b *blocks[T]) add(value T) *T {
+// storeValue stores a value and returns a pointer to it.
+func (b *blocks[T]) storeValue(value T) *T {
 	if len(b.block) == cap(b.block) {
 		b.block = make([]T, 0, min(512, max(8, 2*cap(b.block))))
 	}
@@ -57,12 +57,12 @@ func (b *blocks[T]) add(value T) *T {
 	return &b.block[len(b.block)-1]
 }
 
-// optional stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
-func optional[T any](b *blocks[T], value T, known bool) *T {
+// storeOptional stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
+func storeOptional[T any](b *blocks[T], value T, known bool) *T {
 	if !known {
 		return nil
 	}
-	return b.add(value)
+	return b.storeValue(value)
 }
 
 // borrow makes all texts and pointers that the methods return for the present row valid only until the next row is read. They need no memory
@@ -76,37 +76,37 @@ func (v *Values) borrow() {
 // OptionalInt returns a pointer to the integer in column i, or nil for NULL.
 func (v *Values) OptionalInt(i int) *int64 {
 	n, ok := v.Int(i)
-	return optional(&v.integers, n, ok)
+	return storeOptional(&v.integers, n, ok)
 }
 
 // OptionalInstant returns a pointer to the time in column i, or nil for NULL.
 func (v *Values) OptionalInstant(i int) *Instant {
 	n, ok := v.Int(i)
-	return optional(&v.instants, Instant(n), ok)
+	return storeOptional(&v.instants, Instant(n), ok)
 }
 
 // OptionalFloat returns a pointer to the floating-point number in column i, or nil for NULL.
 func (v *Values) OptionalFloat(i int) *float64 {
 	n, ok := v.Float(i)
-	return optional(&v.floats, n, ok)
+	return storeOptional(&v.floats, n, ok)
 }
 
 // OptionalUUID returns a pointer to the id in column i, or nil for NULL.
 func (v *Values) OptionalUUID(i int) *uuid.UUID {
 	id, ok := v.UUID(i)
-	return optional(&v.ids, id, ok)
+	return storeOptional(&v.ids, id, ok)
 }
 
 // OptionalDate returns a pointer to the day in column i, or nil for NULL.
 func (v *Values) OptionalDate(i int) *Date {
 	d, ok := v.Date(i)
-	return optional(&v.dates, d, ok)
+	return storeOptional(&v.dates, d, ok)
 }
 
 // OptionalText returns a pointer to the text in column i, or nil for NULL.
 func (v *Values) OptionalText(i int) *string {
 	s, ok := v.Text(i)
-	return optional(&v.strings, s, ok)
+	return storeOptional(&v.strings, s, ok)
 }
 
 // postgresEpoch is the day 2000-01-01, from which PostgreSQL counts days.
@@ -116,7 +116,7 @@ const postgresEpoch = 10957
 func (v *Values) Int(i int) (int64, bool) {
 	if v.binary == nil {
 		n, ok := v.plain[i].(int64)
-		return n, v.known(i, ok)
+		return n, v.requireType(i, ok)
 	}
 	switch b := v.binary[i]; len(b) {
 	case 8:
@@ -126,7 +126,7 @@ func (v *Values) Int(i int) (int64, bool) {
 	case 2:
 		return int64(int16(bits.BigEndian.Uint16(b))), true //nolint:gosec // the bits of a signed integer
 	default:
-		return 0, v.known(i, false)
+		return 0, v.requireType(i, false)
 	}
 }
 
@@ -137,11 +137,11 @@ func (v *Values) Float(i int) (float64, bool) {
 			return float64(n), true
 		}
 		n, ok := v.plain[i].(float64)
-		return n, v.known(i, ok)
+		return n, v.requireType(i, ok)
 	}
 	b := v.binary[i]
 	if len(b) != 8 {
-		return 0, v.known(i, false)
+		return 0, v.requireType(i, false)
 	}
 	return math.Float64frombits(bits.BigEndian.Uint64(b)), true
 }
@@ -155,11 +155,11 @@ func (v *Values) Bool(i int) (value, known bool) {
 		case int64:
 			return b != 0, true
 		}
-		return false, v.known(i, false)
+		return false, v.requireType(i, false)
 	}
 	b := v.binary[i]
 	if len(b) != 1 {
-		return false, v.known(i, false)
+		return false, v.requireType(i, false)
 	}
 	return b[0] != 0, true
 }
@@ -169,7 +169,7 @@ func (v *Values) Text(i int) (string, bool) {
 	if v.binary == nil {
 		s, ok := v.plain[i].(string)
 		v.textBytes += int64(len(s))
-		return s, v.known(i, ok)
+		return s, v.requireType(i, ok)
 	}
 	b := v.binary[i]
 	v.textBytes += int64(len(b))
@@ -229,14 +229,14 @@ func (v *Values) ID(i int) uuid.UUID {
 func (v *Values) UUID(i int) (uuid.UUID, bool) {
 	if v.binary == nil {
 		s, ok := v.plain[i].(string)
-		if !v.known(i, ok) {
+		if !v.requireType(i, ok) {
 			return uuid.Nil, false
 		}
 		return uuid.MustParse(s), true
 	}
 	b := v.binary[i]
 	if len(b) != len(uuid.UUID{}) {
-		return uuid.Nil, v.known(i, false)
+		return uuid.Nil, v.requireType(i, false)
 	}
 	return uuid.UUID(b), true
 }
@@ -245,7 +245,7 @@ func (v *Values) UUID(i int) (uuid.UUID, bool) {
 func (v *Values) Bytes(i int) []byte {
 	if v.binary == nil {
 		b, ok := v.plain[i].([]byte)
-		v.known(i, ok)
+		v.requireType(i, ok)
 		return b
 	}
 	return v.binary[i]
@@ -265,14 +265,14 @@ func (v *Values) Date(i int) (Date, bool) {
 	}
 	b := v.binary[i]
 	if len(b) != 4 {
-		return 0, v.known(i, false)
+		return 0, v.requireType(i, false)
 	}
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// known returns the parameter ok, which is true if the value in column i had the expected type. It panics if ok is false and the value is
-// not NULL, because the column then has another type.
-func (v *Values) known(i int, ok bool) bool {
+// requireType returns the parameter ok, which is true if the value in column i has the expected type. If ok is false, the value must be NULL. If it
+// is not NULL, requireType panics, because the column has another type.
+func (v *Values) requireType(i int, ok bool) bool {
 	switch {
 	case ok:
 	case v.binary == nil && v.plain[i] != nil:
@@ -292,8 +292,8 @@ type Select struct {
 	args []any
 }
 
-// statement returns the SQL text and the arguments of the SELECT.
-func (s Select) statement() (text string, args []any, err error) {
+// toStatement returns the SQL text and the arguments of the SELECT.
+func (s Select) toStatement() (text string, args []any, err error) {
 	if s.Query == nil {
 		return s.text, s.args, nil
 	}
@@ -322,7 +322,7 @@ func (d *DB) FixedQuery(query string) FixedQuery {
 		if isSQLite {
 			return "?"
 		}
-		return "$" + strconv.Itoa(at+1) // PostgreSQL gets a parameter that occurs several times only once
+		return "$" + strconv.Itoa(at+1) // if a parameter occurs several times, PostgreSQL gets its value only once
 	})
 	return q
 }
@@ -348,7 +348,7 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
-		query, args, err := s.statement()
+		query, args, err := s.toStatement()
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (s *Sequence) compare(a, b sequenceRow) int {
 	case IntegerColumn, DateColumn:
 		n = cmp.Compare(a.key.number, b.key.number)
 	case FloatColumn:
-		n = cmp.Compare(a.key.float(), b.key.float())
+		n = cmp.Compare(a.key.floatValue(), b.key.floatValue())
 	case TextColumn:
 		n = strings.Compare(a.key.text, b.key.text)
 	}
@@ -86,16 +86,16 @@ func (s *Sequence) compare(a, b sequenceRow) int {
 	return n
 }
 
-// float returns the floating-point number whose bits are in k.number. The key must be that of a FloatColumn.
-func (k sortKey) float() float64 {
+// floatValue returns the floating-point number whose bits are in k.number. It must be called only for the key of a FloatColumn.
+func (k sortKey) floatValue() float64 {
 	return math.Float64frombits(uint64(k.number)) //nolint:gosec // the bits of the number
 }
 
-// window returns the rows in the window w. The result more is true if the list has rows after the window.
-func (s *Sequence) window(w Window) (rows []sequenceRow, more bool, err error) {
+// rowsIn returns the rows in the window w. The result more is true if the list has rows after the window.
+func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 	from := min(w.Offset, len(s.rows))
 	if w.After != nil {
-		key, err := s.column.keyOf(*w.After)
+		key, err := s.column.sortKeyOf(*w.After)
 		if err != nil {
 			return nil, false, err
 		}
@@ -113,7 +113,7 @@ func (s *Sequence) window(w Window) (rows []sequenceRow, more bool, err error) {
 // again until the texts are small enough.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
-	page, more, err := spec.Sequence.window(w)
+	page, more, err := spec.Sequence.rowsIn(w)
 	for err == nil && len(page) > 0 {
 		err = l.readPage(ctx, d, q, spec, page, w.MaxBytes)
 		if !errors.Is(err, ErrEnough) {
@@ -156,9 +156,9 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return nil
 }
 
-// keyOf returns the sort key of the position p, at which a page of the list begins. It returns an error if the value in p cannot be a value
+// sortKeyOf returns the sort key of the position p, at which a page of the list begins. It returns an error if the value in p cannot be a value
 // of the column.
-func (c SortColumn) keyOf(p Position) (sortKey, error) {
+func (c SortColumn) sortKeyOf(p Position) (sortKey, error) {
 	if p.Null {
 		return sortKey{null: true}, nil
 	}

@@ -45,7 +45,7 @@ var kinds = map[string]Kind{
 	"blob":    BytesKind, "bytea": BytesKind,
 }
 
-// referredTables are the tables to which foreign keys of other tables refer. Each comes before the tables that refer to it.
+// referredTables are the tables to which foreign keys of other tables refer. If one of them refers to another, it comes after the other.
 var referredTables = []string{"organisations", "accounts", "videos", "collections"}
 
 // StoredTable is a table of the database with its columns, ordered by name.
@@ -54,8 +54,8 @@ type StoredTable struct {
 	Columns []StoredColumn
 }
 
-// StoredTables returns the tables that exist in the database. An older schema lacks some of Tables. A table comes after the tables to which
-// its foreign keys refer.
+// StoredTables returns the tables of this program that exist in the database. If the schema is older than this program, some tables of the variable
+// Tables do not exist. Each table comes after the tables to which its foreign keys refer.
 func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	var others []string
 	for name := range Tables {
@@ -66,7 +66,7 @@ func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	slices.Sort(others)
 	var tables []StoredTable
 	for _, name := range slices.Concat(referredTables, others) {
-		columns, err := d.columns(ctx, name)
+		columns, err := d.readColumns(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +80,8 @@ func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 // IsReferred returns true if foreign keys of other tables refer to the table.
 func IsReferred(table string) bool { return slices.Contains(referredTables, table) }
 
-// columns returns the columns of a table, ordered by name. It returns no columns if the table does not exist.
-func (d *DB) columns(ctx context.Context, table string) ([]StoredColumn, error) {
+// readColumns returns the columns of a table, ordered by name. It returns no columns if the table does not exist.
+func (d *DB) readColumns(ctx context.Context, table string) ([]StoredColumn, error) {
 	rows, err := d.pools[len(d.pools)-1].QueryContext(ctx, d.dialect.columnsQuery(), table)
 	if err != nil {
 		return nil, Translate(err)
@@ -182,8 +182,8 @@ func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Value
 	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table.Name, strings.Join(order, ", ")), f)
 }
 
-// Rows returns the number of rows of a table.
-func (s *Snapshot) Rows(ctx context.Context, table string) (rows int64, err error) {
+// CountRows returns the number of rows of a table.
+func (s *Snapshot) CountRows(ctx context.Context, table string) (rows int64, err error) {
 	err = s.each(ctx, "SELECT COUNT(*) FROM "+table, func(v *Values) error {
 		rows = v.Count(0)
 		return nil
@@ -191,8 +191,8 @@ func (s *Snapshot) Rows(ctx context.Context, table string) (rows int64, err erro
 	return rows, err
 }
 
-// Days returns the first and the last day of the points of snapshots_daily, or two nils if it has no points.
-func (s *Snapshot) Days(ctx context.Context) (first, last *Date, err error) {
+// PointDays returns the first and the last day of the points of snapshots_daily, or two nils if it has no points.
+func (s *Snapshot) PointDays(ctx context.Context) (first, last *Date, err error) {
 	err = s.each(ctx, "SELECT MIN(day), MAX(day) FROM snapshots_daily", func(v *Values) error {
 		first, last = v.OptionalDate(0), v.OptionalDate(1)
 		return nil
@@ -262,7 +262,7 @@ func DeferForeignKeys(tx *gorm.DB) error {
 // AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It updates the statistics of the query planner. After it,
 // PostgreSQL can read histories from their index alone, without the table. AnalyzeAll does nothing on SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
-	if !d.dialect.rowLocks() {
+	if !d.dialect.hasRowLocks() {
 		return nil
 	}
 	_, err := d.pools[0].ExecContext(ctx, "VACUUM (ANALYZE)")

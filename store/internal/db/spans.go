@@ -14,8 +14,8 @@ import (
 // maxSpanText is the maximum length of the SQL text in a span, in bytes.
 const maxSpanText = 2000
 
-// systems are the names that OpenTelemetry gives to the two engines.
-var systems = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}
+// systemNames are the names that OpenTelemetry gives to the two engines.
+var systemNames = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}
 
 // namedTable matches the first table that a statement names.
 var namedTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)`)
@@ -26,8 +26,8 @@ func startStatement(ctx context.Context, engine, query string) (context.Context,
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return tracing.StartCall(ctx, "")
 	}
-	text := shortened(query)
-	return tracing.StartCall(ctx, summary(text), attribute.String("db.system.name", systems[engine]), attribute.String("db.query.text", text))
+	text := shorten(query)
+	return tracing.StartCall(ctx, summarize(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
 }
 
 // startReads starts one span for SELECT statements that are sent together. On a replica, the parameter replica is true.
@@ -46,16 +46,16 @@ func startReads(ctx context.Context, engine string, replica bool, statements []s
 	return ctx, span
 }
 
-// shortened returns the first maxSpanText bytes of a SQL text.
-func shortened(query string) string {
+// shorten returns the first maxSpanText bytes of a SQL text.
+func shorten(query string) string {
 	if len(query) <= maxSpanText {
 		return query
 	}
 	return strings.ToValidUTF8(query[:maxSpanText], "") + "…"
 }
 
-// summary returns the kind of a statement and the first table that it names, such as "SELECT videos".
-func summary(query string) string {
+// summarize returns the kind of a statement and the first table that it names, such as "SELECT videos".
+func summarize(query string) string {
 	kind, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	kind = strings.ToUpper(kind)
 	if table := namedTable.FindStringSubmatch(query); table != nil {

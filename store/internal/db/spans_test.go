@@ -20,14 +20,14 @@ func TestSummary_namesTheKindAndTheFirstTable(t *testing.T) {
 		"SELECT COUNT(*) FROM (SELECT id FROM accounts) AS x":          "SELECT accounts",
 		"SELECT set_config('a', 'b', true)":                            "SELECT",
 	} {
-		require.Equal(t, want, summary(query), query)
+		require.Equal(t, want, summarize(query), query)
 	}
 }
 
 func TestShortened_limitsTheLengthOfTheText(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "SELECT 1", shortened("SELECT 1"))
-	long := shortened("S" + strings.Repeat("é", maxSpanText))
+	require.Equal(t, "SELECT 1", shorten("SELECT 1"))
+	long := shorten("S" + strings.Repeat("é", maxSpanText))
 	require.LessOrEqual(t, len(long), maxSpanText+len("…"))
 	require.True(t, utf8.ValidString(long))
 	require.True(t, strings.HasSuffix(long, "…"))

@@ -50,18 +50,18 @@ const (
 // RaiseVersions raises two versions of each organisation: the version of its data, and the version of its labels (the collections of its
 // videos and accounts). It locks the organisations in the order of their ids, so that concurrent calls cannot deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
-	return raise(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
+	return raiseVersionColumns(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
 
 // RaiseVersionsOnly raises the versions of organisations, but not the versions of their labels. It is for frequent transactions that change
 // neither collections nor their members. Apart from that, it does the same as RaiseVersions.
 func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
-	return raise(tx, raised, []any{now, now}, orgs)
+	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
 
-// raise runs an UPDATE of the rows of organisation_totals that belong to the given organisations. The parameter assignment is the SQL text
-// after the word SET, and args has the values of its placeholders.
-func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
+// raiseVersionColumns raises version columns in the rows of organisation_totals of the given organisations. The parameter assignment is the SQL
+// text after the word SET, and args has the values of its placeholders.
+func raiseVersionColumns(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	if len(orgs) <= 1 || IsSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
 		for _, org := range orgs {

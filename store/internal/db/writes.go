@@ -19,7 +19,7 @@ type Write struct {
 // that another statement inserts, because PostgreSQL checks foreign keys at the end.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	if len(writes) > 1 && hasWritesInWith(tx) {
-		writes = []Write{together(writes)}
+		writes = []Write{combineWrites(writes)}
 	}
 	for _, w := range writes {
 		if err := tx.Exec(w.Statement, w.Args...).Error; err != nil {
@@ -29,8 +29,8 @@ func RunWrites(tx *gorm.DB, writes ...Write) error {
 	return nil
 }
 
-// together returns one statement of PostgreSQL that runs all the given statements in its WITH clause.
-func together(writes []Write) Write {
+// combineWrites returns one statement of PostgreSQL that runs all the given statements in its WITH clause.
+func combineWrites(writes []Write) Write {
 	parts, args := make([]string, len(writes)), []any(nil)
 	for i, w := range writes {
 		parts[i], args = fmt.Sprintf("w%d AS (%s)", i, w.Statement), append(args, w.Args...)
