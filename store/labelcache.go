@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxCachedMembers is a number of members. The labels of an organisation are cached only if its collections together have at most
-	// maxCachedMembers members. Reading more members would take much longer than reading the members of one page.
+	// maxCachedMembers is the highest number of members of all collections of an organisation with which its labels are cached. Reading more members
+	// for the cache would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000
@@ -80,14 +80,14 @@ func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	}
 }
 
-// replaceLabels replaces the labels of an organisation. c.mu must be locked.
+// replaceLabels replaces the labels of an organisation in the cache. The caller must have locked c.mu.
 func (c *labelCache) replaceLabels(org uuid.UUID, l cachedLabels) {
 	c.byOrg.Remove(org)
 	c.entries += l.labels.countEntries()
 	c.byOrg.Add(org, l)
 }
 
-// countEntries returns the number of members and collections of l, which can be nil.
+// countEntries returns the number of members and collections of l, or 0 if l is nil.
 func (l *labels) countEntries() int {
 	if l == nil {
 		return 0

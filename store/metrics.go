@@ -146,8 +146,7 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count of c is lower than the same count in the parameter before. It skips a count that is unknown in c or in
-// the earlier counts.
+// fellFrom returns true if any count of c is lower than the same count of the parameter before. It ignores counts that are nil in c or in before.
 func (c Counts) fellFrom(before Counts) bool {
 	was := before.All()
 	for i, now := range c.All() {

@@ -15,7 +15,7 @@ import (
 // Tier is the service level of an organisation. Rate limits, date ranges and masked values depend on it.
 type Tier string
 
-// An organisation has one of these tiers, which section 5 of spec.md defines.
+// The tiers of organisations, which section 5 of spec.md defines.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
@@ -41,7 +41,7 @@ func ParseTier(s string) (Tier, error) {
 // Subscription says whether an organisation has a paid subscription. With SubscriptionNone, it has the free plan.
 type Subscription string
 
-// An organisation has one of these subscription states.
+// The subscription states of organisations.
 const (
 	SubscriptionActive Subscription = "active"
 	SubscriptionNone   Subscription = queue.NoSubscription
@@ -161,9 +161,9 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 	})
 }
 
-// changeLane runs change, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane
-// that follows from the new value. change and the first batch of targets are one transaction. Each further batch is a separate transaction,
-// because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so
+// changeLane calls the function change, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the
+// lane that follows from the new value. The function change and the first batch of targets run in one transaction. Each further batch is a separate
+// transaction, because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so
 // concurrent calls are safe, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64

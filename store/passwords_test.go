@@ -30,7 +30,7 @@ func TestHashPassword_returnsAnErrorIfTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // repeated, because without a check of the context, HashPassword would succeed at random
+	for range 50 { // 50 calls: without a check of the context, each call would return an error only by chance
 		_, err := store.HashPassword(gone, "password")
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = store.PasswordMatches(gone, "password", "hash")

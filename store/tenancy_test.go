@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refs has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another
-// organisation, or to no organisation.
+// refs has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another organisation, or to
+// no organisation.
 type refs struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID

@@ -86,7 +86,7 @@ func (t Token) HasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 // TokenState says whether a token can be used.
 type TokenState string
 
-// A token has one of these states. A revoked token is TokenRevoked, even if it has also expired.
+// The states of a token. A revoked token is TokenRevoked, even if it has also expired.
 const (
 	TokenValid   TokenState = "valid"
 	TokenExpired TokenState = "expired"
@@ -181,7 +181,8 @@ type NewToken struct {
 	Validity time.Duration // 0 if the token does not expire
 }
 
-// toRow returns the database row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
+// toRow returns the row with which the token is inserted for an organisation, and the secret of the token. It returns an error if a field is not
+// valid.
 func (n NewToken) toRow(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	if err := CheckName("token", n.Name); err != nil {
 		return tokenRow{}, "", err
@@ -290,7 +291,8 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revokeToken revokes the token with the given id if it is among the tokens that the function scope selects, and otherwise returns ErrNotFound.
+// revokeToken revokes the token with the given id. The function scope limits the tokens that can be revoked. revokeToken returns ErrNotFound if
+// there is no such token.
 func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
@@ -315,8 +317,8 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	return s.toIdentity(ctx, row)
 }
 
-// toIdentity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an expired
-// token, and ErrTokenRevoked for a revoked token.
+// toIdentity converts the row of a token to the token and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an
+// expired token, and ErrTokenRevoked for a revoked token.
 func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) {
 	switch now := s.db.Now(); {
 	case row.ID == uuid.Nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collectionIDs returns the ids of the collections of a request. If no root collection has one of the names in r, it creates a root
+// collectionIDs returns the ids of the collections that a request names. If no root collection has one of the names in r, it creates a root
 // collection with this name. It returns a *NotFoundError if an id in r is unknown.
 func (t Tracking) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))

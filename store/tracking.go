@@ -197,7 +197,7 @@ type videoChange struct {
 	pending bool // the stopped video is saved as pending and not fetched; can be true only if the field again is true
 }
 
-// changedColumns returns the columns of the table videos that change, with their new values.
+// changedColumns returns the new values of the columns of the table videos that change, by column name.
 func (c videoChange) changedColumns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
@@ -215,9 +215,9 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
-// that now have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop
-// the tracking of these videos. This transaction has locked the organisation by raising its version.
+// storedVideos returns the organisation's videos that the links name. Their key is the queue.TargetKey of the video. It also returns the ids of the
+// accounts that now have the handles in the links. Their key is the AccountKey of the account. Until this transaction ends, no other transaction
+// can start or stop the tracking of these videos, because this transaction has locked the organisation by raising its version.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -259,8 +259,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. If no configured source can fetch the video, the result
-// unsupported has the reason; otherwise it is "".
+// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. The result unsupported says why no configured source can
+// fetch the video. It is "" if a source can fetch it.
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -272,8 +272,9 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 	return now, unsupported
 }
 
-// queueEntries returns the queue entries of the videos to fetch. It skips videos that were already tracked. The parameter tracked has the result
-// for each link in r. The parameter before has the videos that the organisation had before this request.
+// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos that
+// are saved but not fetched. The parameter tracked has the result for each link in r. The parameter before has the videos that the organisation had
+// before this request.
 func (t Tracking) queueEntries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file exports the types, functions and constants of store/internal/db that callers of package store need.
+// The types, functions and constants below are those of store/internal/db that callers of package store need.
 
 // Instant is a point in time, in microseconds since 1970 UTC.
 type Instant = db.Instant
@@ -40,12 +40,12 @@ type Position = db.Position
 // List is the part of an ordered list that a Window selects.
 type List[R any] = db.List[R]
 
-// These errors are returned by all packages of the store. Compare them with errors.Is.
+// The errors of all packages of the store. Compare them with errors.Is.
 var (
 	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
 	ErrDuplicate   = db.ErrDuplicate   // a row with the same key exists already
 	ErrUnavailable = db.ErrUnavailable // the database cannot be reached or is too busy; the same call may succeed later
-	ErrEnough      = db.ErrEnough      // returned by the function VideoQuery.Each if it needs no further videos
+	ErrEnough      = db.ErrEnough      // VideoQuery.Each returns this error if it needs no further videos
 )
 
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
@@ -72,7 +72,7 @@ const (
 // Table describes a table of the schema: its class (see TableClass), and what limits its size (see TableBound).
 type Table = db.Table
 
-// TableClass says how a table is stored if PostgreSQL is divided between several servers.
+// TableClass says how a table is stored if the data is divided between several PostgreSQL servers.
 type TableClass = db.TableClass
 
 // TableBound says what limits the size of a table.

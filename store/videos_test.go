@@ -152,7 +152,7 @@ func (lib library) isMatch(q store.VideoQuery, v store.Video) bool {
 	return true
 }
 
-// columnValue returns the value of a video in a column, or nil if the value is null.
+// columnValue returns the value that a video has in a column, as a number, or nil if the value is null.
 func columnValue(v store.Video, column string) *float64 {
 	switch column {
 	case "uploaded_at":
@@ -172,7 +172,7 @@ func columnValue(v store.Video, column string) *float64 {
 		"increase_14d": v.Increase14d, "increase_30d": v.Increase30d}[column]
 }
 
-// toFloat converts n to a floating-point number. It returns nil if n is nil.
+// toFloat converts an integer to a floating-point number. It returns nil if n is nil.
 func toFloat[N ~int32 | ~int64 | ~int](n *N) *float64 {
 	if n == nil {
 		return nil
@@ -201,8 +201,8 @@ func compareVideos(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// expectedVideos returns the videos of lib that the query q must return, in the order of the query. The test compares them with the result of the
-// store.
+// expectedVideos returns the videos of lib that the query q must return, in the order of the query. The test compares them with the videos that the
+// store returns.
 func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.isMatch(q, v) })
@@ -256,7 +256,8 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// readAllPages reads all pages of a query, by cursor or by offset, and returns the ids of the videos on them.
+// readAllPages reads all pages of a query, and returns the ids of the videos on them. It requests the next page by a cursor if byCursor is true,
+// and otherwise by an offset.
 func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}

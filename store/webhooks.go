@@ -182,8 +182,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disableWebhook sets the fields of a disabled webhook and removes the webhook from the queue. It does not save the fields. The webhook's
-// deliveries keep their remaining attempts.
+// disableWebhook marks the webhook w as disabled, without saving w, and removes the webhook from the queue of webhooks. The webhook's deliveries
+// keep their remaining attempts.
 func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error

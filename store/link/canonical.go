@@ -50,8 +50,8 @@ func WithHandle(p Platform, canonical, handle string) string {
 	return canonical
 }
 
-// ReplaceHandle replaces the handle in the canonical link of a TikTok video. If handle is "", it removes the handle from the link.
-// UnderHandle returns all other links unchanged.
+// ReplaceHandle replaces the handle in the canonical link of a TikTok video. If handle is "", it removes the handle from the link. ReplaceHandle
+// returns all other links unchanged.
 func ReplaceHandle(p Platform, canonical, handle string) string {
 	const before = "https://www.tiktok.com/@"
 	rest, ok := strings.CutPrefix(canonical, before)

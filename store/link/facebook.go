@@ -132,7 +132,8 @@ func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccountIDLink returns the link of the account with the given numeric id. It refuses an id that is not a number of up to 20 digits.
+// facebookAccountIDLink returns the link of the account with the given numeric id. It returns an error if the id is not a number of up to 20
+// digits.
 func (a *address) facebookAccountIDLink(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")

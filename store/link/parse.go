@@ -230,7 +230,7 @@ func (a *address) setPath(rest string) *Error {
 	return nil
 }
 
-// pathPart returns the part with index i of the path, or "" if the path has fewer parts. Parts are separated by slashes.
+// pathPart returns the path part with index i, or "" if the path has fewer parts. The parts of a path are separated by slashes.
 func (a *address) pathPart(i int) string {
 	if i < len(a.parts) {
 		return a.parts[i]
@@ -238,10 +238,10 @@ func (a *address) pathPart(i int) string {
 	return ""
 }
 
-// lowerPathPart returns the part with index i of the path in lower case, or "" if the path has fewer parts.
+// lowerPathPart returns the path part with index i in lower case, or "" if the path has fewer parts.
 func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPart(i)) }
 
-// queryValue returns the first value of a query parameter, decoded once, or "" if the query does not have the parameter.
+// queryValue returns the first value of the query parameter with the given name, decoded once, or "" if the query does not have the parameter.
 func (a *address) queryValue(name string) string {
 	for pair := range pairs(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
@@ -291,8 +291,8 @@ func (a *address) addressInFragment() *address {
 	return &b
 }
 
-// parseInnerLink parses inner, a link that was found in the query of the link a. The text inner can also be only a path on the host of a. If the
-// link a itself was found inside another link, unwrap returns an error, so that the nesting is limited.
+// parseInnerLink parses the parameter inner, a link that was found in the query of the link a. It can also be only a path on the host of a. If a
+// itself was found inside another link, parseInnerLink returns an error, so that the nesting is limited.
 func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -305,8 +305,8 @@ func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// isAccountHost reports whether the first part of the path can be an account on this host, as on www.instagram.com. On hosts such as
-// help.instagram.com, it is something else, for example the name of an article.
+// isAccountHost reports whether the first part of the path can be the name of an account on this host, as on www.instagram.com. On hosts such as
+// help.instagram.com, the first part means something else.
 func (a *address) isAccountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":

@@ -132,7 +132,7 @@ func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokAccountIDLink returns the link of the account with the given numeric id, which has 4 to 20 digits. It refuses other ids.
+// tiktokAccountIDLink returns the link of the account with the given numeric id. It returns an error if the id is not a number of 4 to 20 digits.
 func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {

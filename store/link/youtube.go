@@ -102,8 +102,8 @@ func (a *address) parseYouTubeVideo(word string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
-// parameter tab is the index of the path part after the channel, and the function account returns the link of the channel.
+// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The parameter
+// tab is the index of the path part after the channel, and the function account returns the link of the channel.
 func (a *address) parseYouTubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.lowerPathPart(tab)
 	switch word {
@@ -215,9 +215,9 @@ func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	return "", false
 }
 
-// cutYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
-// begins with a character that cannot occur in an id, as in "ID?t=1". It can also follow if it begins with a word that some programs append
-// to ids by mistake.
+// cutYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. Other text can follow the id if it
+// begins with a character that cannot occur in an id, as in "ID?t=1". Some programs append certain words to ids by mistake, and such a word can
+// follow too.
 func cutYouTubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {

@@ -30,7 +30,7 @@ type orgTurn struct {
 // Route fetches.
 type Place struct {
 	Route        string
-	Organisation uuid.UUID // the zero UUID if the target gets no turn
+	Organisation uuid.UUID // the zero UUID if the target needs no turn
 }
 
 // TakeTurns returns a new turn for each place, in the order of places. A turn is a target's position in the interactive lane of a source.
@@ -66,8 +66,8 @@ func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the field route of each entry to the source that is asked first for the entry's platform and kind. For entries in the
-// interactive lane, it also sets the field turn, the position in that lane.
+// routeEntries sets the field route of each entry to the source that is asked first for the entry's platform and kind. It also sets the field turn
+// of each entry for the interactive lane, where the entry with the lowest turn is served first.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -90,8 +90,9 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number after which the organisation's next turn follows. If targets wait in the interactive lane, the number depends
-// on the organisation's last turn and on the lowest waiting turn. If no target waits, it is the present time in microseconds.
+// lastTurn returns a number. The next turn of the organisation is this number plus one. A turn orders the targets of the interactive lane: the
+// lowest is served first. If targets wait in the lane, the number depends on the organisation's last turn and on the lowest turn of a waiting
+// target. If no target waits, the number is the present time in microseconds.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

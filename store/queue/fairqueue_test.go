@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by the duration of the fetch, and stores a result for
+// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by the parameter duration, and stores a result for
 // each video. It returns the external ids of the videos.
 func fetchInteractive(t *testing.T, db *storetest.DB, limit int, duration time.Duration) []string {
 	t.Helper()
@@ -89,8 +89,8 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 					least = min(least, count)
 				}
 			}
-			// All organisations that still wait were served about equally. Their numbers of served targets can differ by 2, because the
-			// organisations started to wait at different turns.
+			// All organisations that still wait must have got about as many fetches. The numbers can differ by 2, because the organisations did not
+			// begin to wait at the same time.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
 				require.Empty(rt, slices.Concat(waiting...), "the claim was not full although targets are waiting")

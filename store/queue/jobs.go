@@ -54,7 +54,8 @@ func (l JobLease) Finish(ctx context.Context, next time.Time) error {
 	return l.saveDueTime(ctx, db.InstantOf(next), nil)
 }
 
-// saveDueTime stores when the job is due next, and the token of its lease. It returns ErrLeaseLost if another process has leased the job.
+// saveDueTime stores when the job is due next, and the new token of its lease, or nil if the lease ends. It returns ErrLeaseLost if another process
+// has leased the job.
 func (l JobLease) saveDueTime(ctx context.Context, next db.Instant, token *uuid.UUID) error {
 	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)

@@ -80,12 +80,12 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of the table or list in which a statement can read the organisations that track the targets in the list u. The
-// parameters list and args are the SQL text of u and its parameters.
+// subscriberTable returns the name of the table from which a statement can read the tiers of the organisations that track the targets in the
+// list u. The parameters list and args are the SQL text of u and its parameters. The table is organisations, except on Citus.
 //
 // On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads
-// the tables of the queue without their indexes. So subscribers then reads the tiers first. The results text and textArgs are a list of
-// these tiers, which the statement needs after u, and its parameters.
+// the tables of the queue without their indexes. So subscriberTable reads the tiers first, and returns the name of a list that contains
+// them. The result text is the SQL text of this list, which the statement must contain after u, and textArgs has its parameters.
 func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, textArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil

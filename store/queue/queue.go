@@ -72,7 +72,7 @@ const (
 // says why the queue is not divided, not even on Citus.
 const Bucket = 0
 
-// TargetKey returns a key that identifies a target among the targets of one kind.
+// TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
 // slotMargin is the number of seconds at the end of each UTC day for which no fetch is scheduled. So a fetch that starts a little late
@@ -138,8 +138,8 @@ type Entry struct {
 	Saved bool
 
 	route    string     // the first source to ask; set by routeEntries
-	turn     int64      // position of the target in the order of the interactive lane, the lowest first; set by routeEntries
-	servedAt db.Instant // time of the recent fetch that is the reason why deferServed delays this entry; 0 if the entry is not delayed
+	turn     int64      // number that orders the targets of the interactive lane: the lowest is served first; set by routeEntries
+	servedAt db.Instant // time of the recent fetch that is the reason why deferRecentlyFetched delays this entry; 0 if the entry is not delayed
 }
 
 // targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
@@ -161,11 +161,11 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
-// cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
-// organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
-// of that fetch, because it had already stopped tracking the target, the target becomes due at the latest when RefreshPause has passed
-// since the fetch.
+// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and now tracks it again. Otherwise an organisation
+// could cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, and the
+// organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If the organisation had
+// stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due when RefreshPause has passed
+// since the fetch, unless its scheduled time is earlier.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -212,10 +212,10 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is
-// more urgent. A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also
-// raises requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the
-// function deferServed has delayed neither makes the target active again nor raises requested_at.
+// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is more
+// urgent. A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also raises
+// requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the function
+// deferRecentlyFetched has delayed neither makes the target active again nor raises requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {

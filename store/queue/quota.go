@@ -107,5 +107,5 @@ func (s *Queue) ForgetQuota(ctx context.Context, source, oldest string) error {
 	})
 }
 
-// TimeUntil returns the time from now to end, or 0 if end has passed.
+// TimeUntil returns the time from now to the parameter end, or 0 if end has passed.
 func (s *Queue) TimeUntil(end db.Instant) time.Duration { return max(0, end.Sub(s.db.Now())) }

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// usedUnits returns the units of a source that are reserved in a window.
+// usedUnits returns how many units of a source are reserved in a window.
 func usedUnits(t *testing.T, db *storetest.DB, source, window string) int64 {
 	t.Helper()
 	n, err := db.QuotaUsed(t.Context(), source, window)

@@ -70,7 +70,8 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 	})
 }
 
-// If an organisation stops a target before the requested fetch and then tracks it again, the next fetch is only after the refresh pause.
+// An organisation requests a fetch of a target, stops the target before the fetch, and then tracks it again. The next fetch must wait for the end
+// of the refresh pause.
 func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -112,7 +113,7 @@ func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_repeatedDuringTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
+func TestTrackAccounts_waitsForTheScheduleIfRepeatedDuringTheRefreshPause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)

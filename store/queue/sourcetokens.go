@@ -58,14 +58,14 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken updates the row of the token t. The map in the parameter to has the new values. The row is updated only if it still has
-// the version t.Version and fulfils the SQL condition, whose only argument is the parameter argument. changeSourceToken returns true if it
-// updated the row.
-func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
+// changeSourceToken updates the row of the token t. The parameter values has the new values of columns. The row is updated only if it still has the
+// version t.Version and fulfils the SQL condition, whose only argument is the parameter argument. changeSourceToken returns true if it updated the
+// row.
+func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, values map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Model(&SourceToken{}).Where("source = ? AND account = ? AND version = ?", t.Source, t.Account, t.Version).
-			Where(condition, argument).Updates(to)
+			Where(condition, argument).Updates(values)
 		changed = done.RowsAffected
 		return done.Error
 	})

@@ -43,8 +43,8 @@ type condition struct {
 // enclosing query.
 func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
-// checkConditions returns an error if the conditions of the block do not restrict each distributed table to one organisation, or if a subquery breaks
-// a rule of CheckStatement.
+// checkConditions returns an error if the conditions of the block do not restrict each distributed table to one organisation. It also returns an
+// error if a subquery breaks a rule of CheckStatement.
 func (b *block) checkConditions(clauses map[string][]node) error {
 	b.bindTables()
 	for _, u := range b.uses {
@@ -68,7 +68,7 @@ func (b *block) checkConditions(clauses map[string][]node) error {
 	}
 	for name, nodes := range clauses {
 		if name == "where" {
-			continue // b.conditions contains the WHERE clause, and the loop over b.conditions has checked it
+			continue // the loop over b.conditions above has already checked the WHERE clause
 		}
 		if err := b.checkSubqueries(nodes); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (b *block) checkSubqueries(nodes []node) error {
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
-// parseFrom parses a FROM clause. It adds the tables, the subqueries and the conditions of the joins to the block.
+// parseFrom parses a FROM clause, and adds its tables, subqueries and join conditions to the block.
 func (b *block) parseFrom(nodes []node) error {
 	left := false
 	for i := 0; ; {
@@ -157,8 +157,8 @@ func parseJoin(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// parseTable parses the table, the subquery or the joins in parentheses that begin at nodes[i] in a FROM clause, and the alias. It adds them to
-// the block and returns the index of the node after them.
+// parseTable parses one table, subquery or group of joins in parentheses, with its alias. It begins at nodes[i] of a FROM clause. It adds what it
+// finds to the block, and returns the index of the next node.
 func (b *block) parseTable(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].isKeyword("only", "lateral") {

@@ -88,7 +88,7 @@ func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (f
 	return func() { <-done }
 }
 
-// IsWaitingForLock returns true if a transaction of the database waits for a lock. On SQLite, it always returns true.
+// IsWaitingForLock returns true if any transaction of the database waits for a lock. On SQLite, it always returns true.
 func IsWaitingForLock(t *testing.T, db *DB) bool {
 	t.Helper()
 	return !db.SharedByProcesses() ||

@@ -1,6 +1,6 @@
 package storetest
 
-// StandIn is the stand-in for the extension Citus.
+// StandIn has SQL statements that make a PostgreSQL database imitate one with the extension Citus: see standIn.
 const StandIn = standIn
 
 // URL returns the URL of a database of the server.

@@ -31,8 +31,8 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// BeforeStatement runs the function do once, just before the next statement that contains the fragment. The statement waits until do returns. So a
-// test can simulate a concurrent process at a chosen moment.
+// BeforeStatement makes the Guard call the function do once, just before the next statement that contains the fragment. The statement waits until
+// do returns. So a test can simulate a concurrent process at a chosen moment.
 func (g *Guard) BeforeStatement(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

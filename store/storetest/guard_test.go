@@ -207,7 +207,8 @@ func TestCheckRouting_acceptsStatementsForOneOrganisation(t *testing.T) {
 	}
 }
 
-// Some of the refused statements name no organisation. Others take the organisation from a list. On a real cluster, such statements failed or ran on all shards.
+// Some of the refused statements name no organisation. Others take the organisation from a list. On a real cluster, such statements failed or
+// ran on all shards.
 func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testing.T) {
 	t.Parallel()
 	const list = `WITH wanted(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) `
@@ -318,7 +319,7 @@ func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T)
 	})
 }
 
-func TestBefore_runsTheFunctionOnlyOnce(t *testing.T) {
+func TestBeforeStatement_runsTheFunctionOnlyOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.BeforeStatement("FROM organisations", func() { calls++ })

@@ -2,17 +2,17 @@ package storetest
 
 import "regexp"
 
-// These patterns find the parts of a SQL statement that restrict a table to one organisation. They do not use the parser of CheckStatement,
-// so that a fault in the parser is found.
+// The patterns below find the parts of a SQL statement that restrict a table to one organisation. They do not use the parser of CheckStatement. So
+// they also find faults of the parser.
 var (
 	organisationConditions = regexp.MustCompile("(?i)((?:[\"`]?\\w+[\"`]?\\.)?[\"`]?organisation_id[\"`]? = (?:\\$\\d+|\\?|CAST\\([^)]*\\)|\\w+\\.organisation_id))")
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// isSharedPattern is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
-	// require this condition or column, because its table also serves statements about all organisations: the queue reads fetch_subscriptions
-	// for all organisations, and tokens and share pages are found before the organisation is known.
-	isSharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
+	// sharedPattern is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
+	// require this condition or column, because its table also serves statements about all organisations. For example, the queue reads
+	// fetch_subscriptions for all organisations, and tokens and share pages are found before the organisation is known.
+	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 
 // Mutant is a statement without one of its conditions on the organisation.
@@ -41,7 +41,7 @@ func Mutants(statement string) []Mutant {
 		for _, at := range part.pattern.FindAllStringSubmatchIndex(statement, -1) {
 			start, end := at[2], at[3] // the text that the first group of the regular expression matches
 			out = append(out, Mutant{Without: part.without, Text: statement[:start] + part.replacement + statement[end:],
-				Shared: isSharedPattern.MatchString(statement[:start]) || isSharedPattern.MatchString(statement[:end])})
+				Shared: sharedPattern.MatchString(statement[:start]) || sharedPattern.MatchString(statement[:end])})
 		}
 	}
 	return out

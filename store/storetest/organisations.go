@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// statementInfo has facts about a whole statement that the checks of its queries collect.
+// statementInfo has facts about a whole statement. The checks of the queries in the statement collect these facts.
 type statementInfo struct {
 	organisations []int    // indexes of the arguments that are organisations
 	tables        []string // names of the tables; a table that the statement names twice occurs twice

@@ -362,8 +362,8 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// splitAtKeywords splits a statement at the given keywords. The result has, for each keyword, the nodes between this keyword and the next one. It
-// returns an error if a keyword occurs twice.
+// splitAtKeywords splits a statement at the given keywords. The key of the result is a keyword, and the value has the nodes between this keyword
+// and the next one. It returns an error if a keyword occurs twice.
 func splitAtKeywords(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""

@@ -62,7 +62,7 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns c. Each count that is nil in c is replaced by the same count of the parameter under.
+// MergeCounts returns the counts c. It replaces each count that is nil in c by the same count of the parameter under.
 func MergeCounts(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
@@ -78,7 +78,8 @@ func (s Series) Points() map[store.Date]store.Counts {
 	return known
 }
 
-// ExpectedHistory computes the points that Org.History must return for the series. It uses a simple algorithm that goes from day to day.
+// ExpectedHistory computes the points that Org.History must return for the series. It uses a simple algorithm that processes one day after the
+// other.
 func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))

@@ -36,8 +36,8 @@ type recorder struct {
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
 
-// addStatement writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable is not
-// set, or if no function of the store runs the statement.
+// addStatement writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable
+// is not set, or if no function of the store runs the statement.
 func (r *recorder) addStatement(engine, statement string) error {
 	folder := os.Getenv(StatementsVariable)
 	if folder == "" {
@@ -74,7 +74,7 @@ var (
 	savepoint = regexp.MustCompile(`\bsp0x[0-9a-f]+`)
 )
 
-// statementForm returns a statement in a form that does not depend on the number and the values of its parameters.
+// statementForm removes from a statement what depends on the number and the values of its parameters, and returns the result.
 func statementForm(statement string) string {
 	s := numbered.ReplaceAllString(statement, "?")
 	s = strings.TrimSpace(blanks.ReplaceAllString(s, " "))
@@ -106,8 +106,8 @@ func functionName(long string) string {
 	return inlined.ReplaceAllString(closure.ReplaceAllString(name, ""), "$2")
 }
 
-// callingFunction returns the file and the name of the innermost function of the store that runs the present statement. It leaves out tests, and the
-// functions of store/internal/db through which all statements are run. It returns "" if a test runs the statement.
+// callingFunction returns the file and the name of the innermost function of the store that runs the present statement. It ignores functions of
+// tests, and the functions of store/internal/db through which all statements are run. It returns "" if a test runs the statement.
 func callingFunction() (file, function string) {
 	callers := make([]uintptr, 200)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFunctionName_isShort(t *testing.T) {
+func TestFunctionName_leavesOutThePackageAndClosures(t *testing.T) {
 	t.Parallel()
 	for long, short := range map[string]string{
 		"github.com/reeltally/reeltally/store.(*Org).Video":                                       "Org.Video",
@@ -21,7 +21,7 @@ func TestFunctionName_isShort(t *testing.T) {
 	}
 }
 
-func TestForm_doesNotDependOnParameters(t *testing.T) {
+func TestStatementForm_doesNotDependOnParameters(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{
 		"SELECT a\n FROM b WHERE c = $1 AND d IN ($2,$3, $4) LIMIT 5":         "SELECT a FROM b WHERE c = ? AND d IN (?, …) LIMIT ?",

@@ -284,11 +284,11 @@ func withConnection(databaseURL string, do func(*sql.DB) error) error {
 	return do(admin)
 }
 
-// withDatabaseName returns the URL in the parameter server with another name of the database.
+// withDatabaseName returns a copy of the database URL in the parameter server, with the given name of the database.
 func withDatabaseName(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		panic(err) // cannot fail: the caller has already connected to the server with this URL
+		panic(err) // url.Parse cannot fail, because the caller has already connected to the server with this URL
 	}
 	u.Path = "/" + name
 	return u.String()

@@ -29,7 +29,7 @@ const (
 	groupNode
 )
 
-// isKeyword returns true if the node is a word without quotes and equals one of the keywords, which must be in lower case.
+// isKeyword returns true if the node is one of the keywords: a word without quotes that equals a keyword. The keywords must be in lower case.
 func (n node) isKeyword(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false
@@ -67,7 +67,7 @@ func parse(statement string) ([]node, error) {
 type parser struct {
 	s  string // the statement
 	at int    // position of the next byte to read
-	// questions is the number of parameters "?" before the next byte to read.
+	// questions is the number of "?" parameters before the next byte to read.
 	questions int
 }
 

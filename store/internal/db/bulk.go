@@ -131,8 +131,8 @@ func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) e
 	})
 }
 
-// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may check
-// foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
+// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may
+// check foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
 // read all rows of the organisation.
 func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) error {
 	var planned float64

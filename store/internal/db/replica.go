@@ -166,8 +166,8 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	return fmt.Errorf("%w: %w", ErrReplica, err)
 }
 
-// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a statement
-// that PostgreSQL cancels because it conflicts with a change that the replica must apply.
+// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a
+// statement that PostgreSQL cancels because it conflicts with a change that the replica must apply.
 func isLastingFailure(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSummary_namesTheKindAndTheFirstTable(t *testing.T) {
+func TestSummarize_namesTheKindOfStatementAndItsFirstTable(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"BEGIN": "BEGIN",
@@ -24,7 +24,7 @@ func TestSummary_namesTheKindAndTheFirstTable(t *testing.T) {
 	}
 }
 
-func TestShortened_limitsTheLengthOfTheText(t *testing.T) {
+func TestShorten_limitsTheLengthOfTheText(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "SELECT 1", shorten("SELECT 1"))
 	long := shorten("S" + strings.Repeat("é", maxSpanText))
