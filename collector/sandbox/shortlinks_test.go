@@ -108,7 +108,7 @@ func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
 }
 
-func TestShortLinks_returnErrorsOfFaults(t *testing.T) {
+func TestShortLinks_returnErrorsWhileFaultIsActive(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }

@@ -258,8 +258,8 @@ func (a AccountAnswer) newHandlers(header http.Header) func(list bool) http.Hand
 	}
 }
 
-// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with a handler from the
-// function server.
+// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with the handler
+// that the function server returns.
 func (h AccountHarness) routeRequests(server func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {

@@ -359,7 +359,7 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 			require.Equal(t, source.QuotaSpent, f.Class, "the failure must pause the budget of batchGetStats only")
 			require.Equal(t, youtube.BudgetStats, f.Bucket)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
-			require.Contains(t, f.Detail, "so videos.list is used")
+			require.Contains(t, f.Detail, "batchGetStats is not available, so videos.list is used")
 
 			plans := s.Plan(batch)
 			require.Equal(t, [][]source.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
