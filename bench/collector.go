@@ -67,7 +67,7 @@ func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []inge
 	return claim, outcomes, i.leaseTargets(ctx, claim)
 }
 
-// higherCount returns a count that is about one percent higher, or nil if count is nil, which means unknown.
+// higherCount returns a count that is about one percent higher. If count is nil (unknown), it returns nil.
 func higherCount(count *int64) *int64 {
 	if count == nil {
 		return nil

@@ -8,7 +8,7 @@ func growthCases(b *bench) []benchCase {
 	large, small := b.pg.large, b.pg.small
 	var out []benchCase
 	add := func(name string, of func(o *organisation) step) {
-		out = append(out, benchCase{group: "Growth", name: name + ", 10 times the videos", goal: 1.5, measured: of(large), limit: of(small)})
+		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, 10 times the videos", name), goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, path string) {
 		add(name, func(o *organisation) step { return repeatStep(5, b.getStep(o, sameInEachRound(path))) })

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -93,7 +94,7 @@ func testsOf(path string) (found []testFunc, faults []string, err error) {
 	}
 	for _, g := range file.Comments {
 		if !above[g] && len(rowsIn(g)) > 0 {
-			faults = append(faults, files.Position(g.Pos()).String()+": a list of requirements that is not above a test")
+			faults = append(faults, fmt.Sprintf("%s: this list of requirements is not in the comment of a test", files.Position(g.Pos())))
 		}
 	}
 	return found, faults, nil

@@ -24,7 +24,7 @@ func (r *release) writeArchive(t target, folder string) (err error) {
 	name := fmt.Sprintf("reeltally_%s_%s_%s", r.version, t.system, t.architecture)
 	var files []packed
 	for _, program := range programs {
-		files = append(files, packed{name + "/" + t.file(program), filepath.Join(folder, t.file(program)), 0o755})
+		files = append(files, packed{name + "/" + t.fileName(program), filepath.Join(folder, t.fileName(program)), 0o755})
 	}
 	for _, document := range []string{"LICENSE", "README.md", "SECURITY.md"} {
 		files = append(files, packed{name + "/" + document, filepath.Join(r.source, document), 0o644})

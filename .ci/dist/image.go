@@ -100,7 +100,7 @@ func (r *release) layerOf(i image) ([]byte, error) {
 		}
 	}
 	for _, program := range programs {
-		if err := r.addToTar(archive, packed{program, filepath.Join(i.folder, i.file(program)), 0o755}, 0); err != nil {
+		if err := r.addToTar(archive, packed{program, filepath.Join(i.folder, i.fileName(program)), 0o755}, 0); err != nil {
 			return nil, err
 		}
 	}

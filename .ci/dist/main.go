@@ -43,8 +43,8 @@ var programs = []string{"reeltally", "server", "collector"}
 // target is a platform for which programs are built, named as in GOOS and GOARCH.
 type target struct{ system, architecture string }
 
-// file returns the file name of a program on the platform, such as "server.exe" on Windows.
-func (t target) file(program string) string {
+// fileName returns the file name of a program on the platform, such as "server.exe" on Windows.
+func (t target) fileName(program string) string {
 	if t.system == "windows" {
 		return program + ".exe"
 	}

@@ -26,7 +26,7 @@ func (m *modules) addPrograms(t target, folder string) error {
 		m.versions = map[string]string{}
 	}
 	for _, program := range programs {
-		info, err := buildinfo.ReadFile(filepath.Join(folder, t.file(program)))
+		info, err := buildinfo.ReadFile(filepath.Join(folder, t.fileName(program)))
 		if err != nil {
 			return err
 		}

@@ -243,7 +243,7 @@ func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	p.print("ok\n")
 	out.Reset()
 	p.printProgress()
-	require.Empty(t, out.String(), "no progress is printed right after other output")
+	require.Empty(t, out.String(), "right after other output, no progress may be printed")
 	p.printProgress()
 	require.NotEmpty(t, out.String())
 }

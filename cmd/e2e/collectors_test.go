@@ -40,7 +40,7 @@ func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 		}
 	}
 	for _, v := range videos {
-		require.Equal(t, 1, times[v.ID], "number of fetches of %s", v.ID)
+		require.Equal(t, 1, times[v.ID], "the collectors must fetch %s once", v.ID)
 	}
 	for _, c := range []*process{first, second} {
 		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both collectors must fetch videos")

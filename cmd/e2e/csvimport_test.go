@@ -159,8 +159,8 @@ func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	require.NoError(t, p.err, p.stderr.String())
 	file := csvFile{format: format, took: time.Since(began), server: server.requireMemorySize(t, "VmHWM") - before, client: peak}
 	require.Positive(t, peak)
-	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "memory that the download took from the server")
-	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "peak memory of the program that downloads, including its code")
+	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "the server must need little memory (in bytes) for the download")
+	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "the downloading program must need little memory (in bytes, including its code)")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	file.size = info.Size()

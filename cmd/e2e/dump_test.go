@@ -48,7 +48,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	})
 	require.Equal(t, int64(1), dumpConnections(t, db), "the dump must still be running")
 	end()
-	t.Logf("slowest of 40 reads of a history during the dump: %s", slowest)
+	t.Logf("the slowest of 40 reads of a history during the dump took %s", slowest)
 	require.Less(t, slowest, 5*time.Second)
 	s.server.stop(t, sigterm)
 	s.collector.stop(t, sigterm)

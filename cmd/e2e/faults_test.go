@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -50,7 +51,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 							return ""
 						}
 					}
-					return name + ": the collector has not logged the failure: " + lastBytes(s.collector.stderr.String())
+					return fmt.Sprintf("%s: the collector has not logged the failure: %s", name, lastBytes(s.collector.stderr.String()))
 				})
 				require.Empty(t, s.requestHistory(t, v), "%s: the collector must not store a point", name)
 				s.clearFaults(t)
@@ -58,7 +59,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 					if points := s.requestHistory(t, v); len(points) == 1 && points[0].Views != nil && *points[0].Views > 0 {
 						return ""
 					}
-					return name + ": the source has not recovered: " + lastBytes(s.collector.stderr.String())
+					return fmt.Sprintf("%s: the collector does not use the recovered source: %s", name, lastBytes(s.collector.stderr.String()))
 				})
 			}
 			s.server.stop(t, sigterm)

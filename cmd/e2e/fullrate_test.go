@@ -84,8 +84,8 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.NotContains(t, o.responses, "no answer", operation)
 	}
 	for _, one := range run.samples {
-		require.Less(t, one.resident, int64(maxResident), "memory of the server in bytes")
-		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
+		require.Less(t, one.resident, int64(maxResident), "the server must use little memory (in bytes)")
+		require.Less(t, one.keys, int64(maxKeyBytes), "the table of idempotency keys must stay small (in bytes)")
 	}
 	failed := countFailures(run.honest)
 	delete(failed, "503 Service Unavailable") // status 503 is allowed: the server answers with it if the machine is overloaded
@@ -179,8 +179,8 @@ func (o *outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// callAll sends requests for every operation of the API, as often as the rate limit of the operation allows, at even intervals, until ctx
-// ends. It then waits for the remaining responses.
+// callAll sends requests for every operation of the API at even intervals until ctx ends, as often as the rate limit of the operation allows.
+// Then it waits for the remaining responses.
 func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()

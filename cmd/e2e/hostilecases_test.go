@@ -227,9 +227,9 @@ func listCases() []hostileCase {
 		{name: "the history of a video, 730 days", run: list(func(a *attack) string { return "/videos/" + a.videos[0] + "/history?" + a.period + "&include=quality" })},
 		{name: "the history of an account, 730 days", run: list(func(a *attack) string { return "/accounts/" + a.accounts[0] + "/history?" + a.period })},
 		{name: "the history of the organisation, 730 days", run: list(func(a *attack) string { return "/organisation/history?" + a.period })},
-		{name: "the history of a collection of every video, 31 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/history" })},
-		{name: "the statistics of a collection of every video, 730 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/statistics?" + a.period })},
-		{name: "a report of a collection of every video", run: func(a *attack) { a.post("/collections/"+a.wide[0]+"/reports", "{}") }},
+		{name: "the history of a collection with all videos, 31 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/history" })},
+		{name: "the statistics of a collection with all videos, 730 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/statistics?" + a.period })},
+		{name: "a report of a collection with all videos", run: func(a *attack) { a.post("/collections/"+a.wide[0]+"/reports", "{}") }},
 		{name: "a history from 1970 to 2999", run: runGet("/organisation/history?start_date=1970-01-01&end_date=2999-12-31")},
 	}
 }

@@ -21,8 +21,8 @@ import (
 
 var (
 	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests_useLittleTimeAndMemory writes; if set, the test measures more and longer")
-	hostileRuns    = flag.Int("hostile.runs", 2, "how often each case is measured if hostile.out is set; the page shows the highest cost")
-	hostileWindows = flag.Int("hostile.windows", 3, "how often the latency of honest callers is measured if hostile.out is set, alone and during the hostile requests")
+	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case if hostile.out is set; the page shows the highest cost")
+	hostileWindows = flag.Int("hostile.windows", 3, "number of times that the latency of normal requests is measured if hostile.out is set, each time without and with hostile requests")
 )
 
 // These limits hold for all requests of one hostileCase together. If its field large is true, the requests may exceed them.
@@ -97,11 +97,11 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 			t.Log(row)
 			require.NotRegexp(t, `(^|, )500`, row.responses, "no response may have the status 500")
 			if !c.large {
-				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "processor time of the server: %s", row)
-				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "processor time of PostgreSQL: %s", row)
+				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "the server used too much processor time: %s", row)
+				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "PostgreSQL used too much processor time: %s", row)
 			}
 			if !c.large || c.flat {
-				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "memory of the server: %s", row)
+				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "the server used too much memory: %s", row)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
 		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
-		require.LessOrEqual(t, honest.ratio, 2.0, "p99 of honest callers during hostile requests, divided by their p99 without hostile requests")
+		require.LessOrEqual(t, honest.ratio, 2.0, "the p99 of normal requests during hostile requests must be at most twice the p99 without hostile requests")
 	}
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }

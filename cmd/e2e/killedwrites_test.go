@@ -253,7 +253,7 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 			expectTrue(t, r.Status == "tracked" || b.inDoubt, "%s: %s", r.URL, r.Status)
 		}
 		expectTrue(t, len(ids) == len(b.links), "%d results for %d links", len(ids), len(b.links))
-		expectTrue(t, b.ids == nil || slices.Equal(b.ids, ids), "a link has another id than before")
+		expectTrue(t, b.ids == nil || slices.Equal(b.ids, ids), "each link must keep its id")
 		b.ids = ids
 	case addStep:
 		expectTrue(t, result.VideosAdded == writes || b.inDoubt, "%s", a.body)
@@ -310,7 +310,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	var page struct{ Data []trackedVideo }
 	k.requireGet(t, w, "/videos?limit=5000").decode(t, &page)
 	for _, v := range page.Data {
-		require.False(t, links[v.Link], "the list has %s twice", v.Link)
+		require.False(t, links[v.Link], "the list of the server has %s twice", v.Link)
 		links[v.Link] = true
 	}
 	k.requireGet(t, w, "/collections/"+w.collection+"/videos?limit=5000").decode(t, &page)
@@ -327,7 +327,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 			steps = append(steps, b.step+1)
 		}
 		step, ok := b.matchingStep(steps, links, members)
-		require.True(t, ok, "after step %d (in doubt: %v), the block has %d of %d videos and %d of %d members", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
+		require.True(t, ok, "after step %d (is the next step in doubt: %v), the server has %d of %d videos of the block and %d of %d of its members", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
 		if step > b.step {
 			k.counts.applied++
 		}
@@ -343,11 +343,11 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 			delete(members, id)
 		}
 	}
-	require.Empty(t, links, "the list has videos that were never sent")
-	require.Empty(t, members, "the collection has videos that were never added")
+	require.Empty(t, links, "the list must not have videos that were never sent")
+	require.Empty(t, members, "the collection must not have videos that were never added")
 	var statistics struct{ Total int }
 	k.requireGet(t, w, "/statistics/videos").decode(t, &statistics)
-	require.Contains(t, []int{least, most}, statistics.Total, "the count of tracked videos")
+	require.Contains(t, []int{least, most}, statistics.Total, "the server must count the tracked videos of the writer")
 	k.compareCollections(t, w)
 }
 
@@ -398,7 +398,7 @@ func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 		require.LessOrEqual(t, times[name], 1, name)
 		delete(times, name)
 	}
-	require.Empty(t, times, "the server lists collections that no request created")
+	require.Empty(t, times, "the server must not list collections that no request created")
 }
 
 // requireGet sends a GET request and requires the status 200.

@@ -221,8 +221,8 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	require.NotEqual(t, written.SHA256, databaseChecksum(t, databaseSettings(url)), "the test must change the database after the backup")
 	for i, w := range writers {
 		n := w.requireFirstVideos(t, restored)
-		require.GreaterOrEqual(t, n, before[i], "a write that was acknowledged before the backup began is missing")
-		require.LessOrEqual(t, n, after[i], "the backup has a write that was sent after the backup ended")
+		require.GreaterOrEqual(t, n, before[i], "the backup must have each write that was acknowledged before the backup began")
+		require.LessOrEqual(t, n, after[i], "the backup must not have a write that was sent after the backup ended")
 		require.Zero(t, n%moveLinks, "the backup must have all or none of the links of each request")
 		r.later += int(after[i] - n)
 	}

@@ -42,7 +42,7 @@ type outage struct {
 	repair func()   // function that makes the part work again
 	// brief is true if the failure is over before the function fail returns. The test then does not wait for refused requests.
 	brief bool
-	// reads and writes are true if requests that read or write succeed during the outage.
+	// If reads is true, requests that read succeed during the outage. If writes is true, requests that write succeed.
 	reads, writes bool
 	// limits is true if the server has rate limits.
 	limits bool

@@ -44,8 +44,8 @@ http {
 // proxyProgram is a program that can be a proxy in front of ReelTally, with a configuration in docs.
 type proxyProgram struct {
 	name     string
-	paths    []string // the program or its path; often, the PATH of a user does not include /usr/sbin
-	debian   string   // the Debian package
+	paths    []string // name or path of the program; a path is needed if the folder is often not in PATH, as /usr/sbin
+	debian   string   // name of the Debian package that has the program
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
 	files    func(conf, address string) map[string]string // function that returns the configuration files by name, for a proxy that listens on the given address

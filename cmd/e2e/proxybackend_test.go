@@ -97,7 +97,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 				if late.Load() == before {
 					return ""
 				}
-				return "the proxy sends requests to a server that is not ready"
+				return "the proxy still sends requests to a server that is not ready"
 			})
 		})
 	}

@@ -78,7 +78,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		}
 	}
 	running.Wait()
-	require.Zero(t, stale.Load(), "number of lists that lacked a video whose tracking was acknowledged before")
+	require.Zero(t, stale.Load(), "no list may lack a video whose tracking was acknowledged before")
 	replica.Resume(t)
 	text := metrics()
 	for _, result := range []string{"answered", "behind"} {

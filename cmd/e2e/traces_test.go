@@ -102,7 +102,7 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 			select {
 			case <-delivered:
 			case <-time.After(fetchTimeout):
-				require.Fail(t, "no event was sent")
+				require.Fail(t, "the webhook got no event")
 			}
 			s.collector.stop(t, syscall.SIGTERM)
 			s.server.stop(t, syscall.SIGTERM)

@@ -323,7 +323,7 @@ func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 			}
 			call(t, http.MethodGet, w.bases[0]+"/events?limit=1000"+cursor, owner.token, nil).decode(t, &page)
 			for _, e := range page.Data {
-				require.False(t, feed[e.ID], "the feed has an event twice")
+				require.False(t, feed[e.ID], "the event feed must have each event only once")
 				feed[e.ID] = true
 			}
 			cursor, more = "&cursor="+url.QueryEscape(page.NextCursor), page.HasMore
@@ -340,7 +340,7 @@ func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 	require.Len(t, r.times, len(feed), "the event feeds must have the same events as the receiver")
 	repeated := 0
 	for id, n := range r.times {
-		require.True(t, feed[id], "an event was sent that is not stored")
+		require.True(t, feed[id], "each event that the receiver got must be in an event feed")
 		repeated += n - 1
 	}
 	for _, key := range changes {

@@ -22,9 +22,9 @@ type backupCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (backupCommand) Help() string {
-	return "The backup contains all data of the database as it was when the command started, while servers and collectors continue to work. " +
-		"`reeltally restore` can restore it into SQLite or PostgreSQL, no matter which of them it comes from. It contains hashes of tokens and the keys that sign " +
-		"sessions, so keep it as secret as the database."
+	return "The backup contains all data of the database at the moment when the command started. Servers and collectors can continue to work. " +
+		"`reeltally restore` can restore the backup into SQLite or PostgreSQL, whichever of them it comes from. " +
+		"The backup contains hashes of tokens and the keys that sign sessions, so keep it as secret as the database."
 }
 
 // Run writes the backup to the file or to standard output.
@@ -88,8 +88,9 @@ type restoreCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (restoreCommand) Help() string {
-	return "The database must be empty: a PostgreSQL database without tables, or a SQLite file that does not exist. All rows are committed " +
-		"together after the checksum was compared, so an interrupted restore leaves an empty database. Start servers and collectors afterwards."
+	return "The database must be empty: a PostgreSQL database without tables, or a SQLite file that does not exist. " +
+		"All rows are committed together after the checksum was compared, so an interrupted restore leaves an empty database. " +
+		"Start servers and collectors after the restore."
 }
 
 // Run restores the backup, or only checks it.

@@ -68,7 +68,7 @@ func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
 
 func TestLogin_tokenIsNotSentToAnotherServer(t *testing.T) {
 	t.Parallel()
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server got a request") }))
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("no request may be sent to the other server") }))
 	t.Cleanup(other.Close)
 	file := filepath.Join(t.TempDir(), "login.json")
 	require.NoError(t, loginFile{file}.write(savedLogin{"http://127.0.0.1:1", "rt_secret"}))
@@ -255,7 +255,7 @@ func TestWatch_printsALineWhenACountChanges(t *testing.T) {
 	t.Cleanup(server.Close)
 	p := boottest.Start(t, run, nil, map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}, "watch", "x", "--every", "1s")
 	p.Stdout.Await(t, startTimeout, "views 1,500 (+300)")
-	require.Zero(t, p.Stop(), "an interrupted watch is no failure")
+	require.Zero(t, p.Stop(), "if watch is interrupted, it must exit with status 0")
 	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "watch must print one line at the start, and one line after the change")
 	require.NotContains(t, p.Stdout.String(), "\x1b")
 	status, _, _ := boottest.Run(t, run, nil, nil, "watch")
@@ -303,6 +303,6 @@ func TestTable_alignsNumbersAndShortensTheWideColumn(t *testing.T) {
 	columns = append(columns, column{title: "ID", extra: true})
 	rows = [][]string{{"A very long title of a video", "1,200", "01938c33"}}
 	require.Equal(t, "TITLE     VIEWS  ID\nA very …  1,200  01938c33\n", formatColumns(columns, rows, 25))
-	require.Equal(t, "TITLE            VIEWS\nA very long ti…  1,200\n", formatColumns(columns, rows, 22), "the extra column is left out")
+	require.Equal(t, "TITLE            VIEWS\nA very long ti…  1,200\n", formatColumns(columns, rows, 22), "the table must leave out the column whose field extra is true")
 	require.Equal(t, "a b", plainText("a\n\x1b\u202eb"))
 }

@@ -60,7 +60,7 @@ const maxMembers = 100
 // the number of changes. The parameter done is the printed verb, such as "added".
 func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
-		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}
+		return boot.UsageError{Err: errors.New("no video or account is named: name videos as arguments, and accounts with --account")}
 	}
 	api, err := c.connect()
 	if err != nil {

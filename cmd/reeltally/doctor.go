@@ -185,7 +185,7 @@ func checkFileModes(path string) []finding {
 		}
 	}
 	if len(open) == 0 {
-		return []finding{{"file mode", stateOK, "only the owner may read " + path, ""}}
+		return []finding{{"file mode", stateOK, fmt.Sprintf("only the owner can read %s", path), ""}}
 	}
 	return []finding{{"file mode", stateWarning, strings.Join(open, ", "), "Other users of this machine can read or write the database: run chmod 600 on these files."}}
 }
@@ -195,12 +195,12 @@ func checkFileModes(path string) []finding {
 func checkRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
-		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If the clock is right, the deletion starts by itself later."}}
+		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If the clock is right, ReelTally deletes old rows again as soon as it trusts the clock."}}
 	}
 	if err != nil {
 		return []finding{{"retention", stateBroken, err.Error(), "Check the log of the database."}}
 	}
-	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
+	return []finding{{"retention", stateOK, "old rows are deleted, because the clock has not jumped", ""}}
 }
 
 // maxClockDrift is the largest accepted difference between two clocks. If the difference is larger, the machines may disagree about the day and
@@ -214,10 +214,10 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 	compare := func(check string, other, own time.Time, resolution time.Duration) {
 		drift := other.Sub(own).Abs()
 		if drift > maxClockDrift+resolution {
-			out = append(out, finding{check, stateBroken, fmt.Sprintf("differs from this machine's clock by %s", drift.Round(time.Second)), "Synchronise the clocks with NTP."})
+			out = append(out, finding{check, stateBroken, fmt.Sprintf("this clock differs from the clock of this machine by %s", drift.Round(time.Second)), "Synchronise the clocks with NTP."})
 			return
 		}
-		out = append(out, finding{check, stateOK, "agrees with this machine's clock", ""})
+		out = append(out, finding{check, stateOK, "this clock agrees with the clock of this machine", ""})
 	}
 	switch engine, err := st.Engine(ctx); {
 	case err != nil:

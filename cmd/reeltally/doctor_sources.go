@@ -15,7 +15,7 @@ import (
 // probeFinding returns the finding about a source and its credential. The parameter p is the answer to a test call, which requested a video
 // that does not exist.
 func probeFinding(p probe.Answer) finding {
-	const accepted = "reachable, the credential is accepted"
+	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)
 	if p.Failed != nil && !p.Failed.RetryAt.IsZero() {
@@ -31,9 +31,9 @@ func probeFinding(p probe.Answer) finding {
 		case p.Failed != nil:
 			return finding{check, stateWarning, found, "The credential could not be checked."}
 		case p.OwnAccountsOnly:
-			return finding{check, stateOK, accepted + " for your own account or pages", ""}
+			return finding{check, stateOK, fmt.Sprintf("%s for your own account or pages", accepted), ""}
 		}
-		return finding{check, stateWarning, "reachable, but refuses videos of other accounts: " + found,
+		return finding{check, stateWarning, fmt.Sprintf("the source is reachable, but refuses videos of other accounts: %s", found),
 			"The credential may lack a permission. Without it, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, and the check uses them."}
 	case source.AuthFailed:
 		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}

@@ -233,7 +233,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		ids := map[string]string{}
 
 		_, warnings := s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.CommentsOff))
-		require.Empty(t, warnings, "nothing is known about sources before a collector runs")
+		require.Empty(t, warnings, "before a collector runs, the server must give no warnings, because it does not know the sources")
 		stop := s.startCollector()
 		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
 		s.waitFor(ids["ok"], "ok")

@@ -79,7 +79,7 @@ func TestKubernetes_podsHaveLimitsAndNoPrivileges(t *testing.T) {
 	require.Len(t, pods, 3)
 	for name, pod := range pods {
 		require.False(t, *pod.AutomountServiceAccountToken, name)
-		require.False(t, *pod.EnableServiceLinks, "the programs refuse the variables that Kubernetes sets for services: %s", name)
+		require.False(t, *pod.EnableServiceLinks, "%s must set enableServiceLinks to false, because the programs refuse the variables that Kubernetes sets for services", name)
 		require.True(t, *pod.SecurityContext.RunAsNonRoot, name)
 		require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type, name)
 		require.Len(t, pod.Containers, 1)

@@ -101,7 +101,7 @@ func TestVideosList_fitsTheTerminal(t *testing.T) {
 	var file bytes.Buffer
 	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"list"}, Stdout: &file, Stderr: io.Discard,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
-	require.Contains(t, file.String(), strings.Repeat("A long title with [2J控制字符 ", 9), "a table in a file is not shortened")
+	require.Contains(t, file.String(), strings.Repeat("A long title with [2J控制字符 ", 9), "a table in a file must not be shortened")
 }
 
 func TestExport_showsABarOnATerminal(t *testing.T) {
@@ -136,6 +136,6 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"export", "videos"}, Stdout: &out, Stderr: &lines,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
 	require.Contains(t, lines.String(), `"msg":"task ended","task":"export"`)
-	require.NotContains(t, lines.String(), `"points`, "an export of videos writes no history points")
+	require.NotContains(t, lines.String(), `"points`, "the log of an export without history points must not count points")
 	require.NotContains(t, lines.String(), "\x1b")
 }

@@ -30,7 +30,8 @@ type upCommand struct {
 // Help returns the text that kong prints below the flags.
 func (upCommand) Help() string {
 	return "Without a source, the sandbox takes the place of all platforms. Its numbers are made up, and without REELTALLY_DATABASE_URL they are in sqlite:" + demoFile + ". " +
-		"With a source, all numbers are real, and without REELTALLY_DATABASE_URL they are in sqlite:" + realFile + ". Platforms without a source have no numbers then. " +
+		"With a source, all numbers are real, and without REELTALLY_DATABASE_URL they are in sqlite:" + realFile + ". " +
+		"Platforms without a source then have no numbers. " +
 		"SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
 
@@ -188,10 +189,10 @@ func (u *up) dataDir() string {
 func (u *up) dataLocation() string {
 	path, ok := strings.CutPrefix(u.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {
-		return "in your PostgreSQL database; the token is in " + u.tokenPath()
+		return fmt.Sprintf("in your PostgreSQL database, and the token is in %s", u.tokenPath())
 	}
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	return "in " + path + "; the token is in " + u.tokenPath()
+	return fmt.Sprintf("in %s, and the token is in %s", path, u.tokenPath())
 }

@@ -54,7 +54,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			require.Equal(t, 60, countVideos(u))
 			require.Zero(t, u.Stop())
 			u.Stdout.Await(t, startTimeout, "Stopped.")
-			require.Empty(t, u.Stderr.String(), "up must log no warnings")
+			require.Empty(t, u.Stderr.String(), "`reeltally up` must log no warnings")
 
 			start := time.Now()
 			again := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
@@ -106,13 +106,13 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.Len(t, tokens, 1)
 	operator("token", "revoke", tokens[0].ID.String())
 	second := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
-	require.NotEqual(t, first.token, second.token, "up must replace a revoked token")
+	require.NotEqual(t, first.token, second.token, "`reeltally up` must replace a revoked token")
 	require.Contains(t, getText(t, second.base+"/authenticate", second.token), "Demo")
 	require.Zero(t, second.Stop())
 
 	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o600))
 	third := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
-	require.NotEqual(t, second.token, third.token, "up must replace an invalid token")
+	require.NotEqual(t, second.token, third.token, "`reeltally up` must replace an invalid token")
 	require.Zero(t, third.Stop())
 }
 
@@ -138,7 +138,7 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 			u := startUp(t, env)
 			require.NotContains(t, u.Stdout.String(), "MADE UP")
 			require.Contains(t, u.Stdout.String(), `{"link": "LINK"}`)
-			require.Contains(t, getText(t, u.base+"/videos", u.token), `"data":[]`, "if a source is configured, the organisation that up creates has no made-up videos")
+			require.Contains(t, getText(t, u.base+"/videos", u.token), `"data":[]`, "if a source is configured, the organisation that `reeltally up` creates must have no made-up videos")
 			require.Zero(t, u.Stop())
 			require.NotContains(t, u.Stderr.String(), "a-real-key")
 		})

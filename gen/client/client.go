@@ -30,8 +30,8 @@ const (
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
 // all pages, such as AllVideos. Options with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends the same requests, but returns each HTTP response before its body is read. Raw also repeats a failed request. But it does
-	// not repeat a request if the connection breaks while the caller reads the body.
+	// Raw sends the same requests as the methods of ReelTally, but returns each HTTP response before its body is read. Raw also repeats failed
+	// requests, except if the connection breaks while the caller reads the body.
 	Raw *Client
 }
 

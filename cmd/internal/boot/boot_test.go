@@ -46,9 +46,9 @@ func TestParse_readsSettingsFromFlagsAndEnvironmentVariables(t *testing.T) {
 	env := map[string]string{"REELTALLY_COUNT": "7", "REELTALLY_KEY": "s3cret", "REELTALLY_LOG_LEVEL": ""}
 	status, out, _ := boottest.Run(t, printSettings, nil, env)
 	require.Zero(t, status)
-	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable counts as not set")
+	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable must count as not set")
 	_, out, _ = boottest.Run(t, printSettings, nil, env, "--count", "8", "--log-level=warn")
-	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag overrides a variable")
+	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag must have priority over the variable")
 	_, out, _ = boottest.Run(t, printSettings, nil, nil)
 	require.Equal(t, "info 3  ", out)
 }
@@ -133,7 +133,7 @@ func TestRun_returnsExitStatusForEachKindOfError(t *testing.T) {
 	require.Equal(t, "program: interrupted before it finished; the output is incomplete\n", p.Stderr.String())
 	broken := errors.New("broken")
 	require.Equal(t, broken, boot.IgnoreShutdown(t.Context(), broken))
-	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "IgnoreShutdown returns the error if ctx was not cancelled")
+	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "if ctx was not cancelled, IgnoreShutdown must return the error")
 }
 
 func TestRunAll_stopsServicesInReverseOrder(t *testing.T) {
@@ -194,7 +194,7 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 			_ = c.Body.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond, "the server refuses new connections during the shutdown")
+	}, 5*time.Second, 5*time.Millisecond, "the server must refuse new connections during the shutdown")
 	close(leave)
 	require.Equal(t, "complete, <nil>", <-answered)
 	require.NoError(t, <-served)
@@ -285,11 +285,11 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 		}
 		return err
 	}
-	t.Run("a new SQLite file is migrated", func(t *testing.T) {
+	t.Run("Open must create the schema of a new SQLite file", func(t *testing.T) {
 		t.Parallel()
 		require.NoError(t, open(t, storetest.Empty(t, "sqlite"), boot.CreateSQLite))
 	})
-	t.Run("several programs can open a new SQLite file at once", func(t *testing.T) {
+	t.Run("several programs must be able to open a new SQLite file at the same time", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "sqlite")
 		errs := make(chan error)
@@ -300,7 +300,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 	})
-	t.Run("an empty PostgreSQL database is only migrated with MigrateAny", func(t *testing.T) {
+	t.Run("an empty PostgreSQL database is migrated only with MigrateAny", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "postgres")
 		var schema *store.SchemaError
@@ -310,7 +310,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 		require.NoError(t, open(t, url, boot.MigrateAny))
 		require.NoError(t, open(t, url, boot.CreateSQLite))
 	})
-	t.Run("the error for an unsupported URL does not show the password", func(t *testing.T) {
+	t.Run("the error for an unsupported URL must not show the password", func(t *testing.T) {
 		t.Parallel()
 		err := open(t, "mysql://me:s3cret@host/db", boot.CreateSQLite)
 		require.ErrorContains(t, err, "sqlite:PATH or postgres://")

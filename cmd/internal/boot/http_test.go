@@ -89,7 +89,7 @@ func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *te
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusNoContent, answer.StatusCode)
-		require.True(t, answer.Close, "the answer closes the connection")
+		require.True(t, answer.Close, "the server must close the connection after the answer")
 		require.NoError(t, answer.Body.Close())
 	})
 }
@@ -137,7 +137,7 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				dial, _ := serveInMemory(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-					t.Error("the request was handled")
+					t.Error("the server must not handle a request whose headers are too large")
 				}))
 				c := dial()
 				sent := make(chan int, 1)

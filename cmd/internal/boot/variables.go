@@ -43,11 +43,9 @@ func checkVariables(environ []string) error {
 			continue
 		}
 		nearest := slices.MinFunc(Variables, func(a, b string) int { return editDistance(name, a) - editDistance(name, b) })
-		fault := fmt.Sprintf("unknown environment variable %s", name)
+		fault := fmt.Sprintf("unknown environment variable %s: the help of each program lists its variables", name)
 		if editDistance(name, nearest) <= maxTypingErrors {
-			fault += ": the most similar known one is " + nearest
-		} else {
-			fault += ": the help of each program lists its variables"
+			fault = fmt.Sprintf("unknown environment variable %s: the most similar known one is %s", name, nearest)
 		}
 		faults = append(faults, fault)
 	}

@@ -209,7 +209,7 @@ type page[T any] struct {
 }
 
 // listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
-// an entry only once, even if it is on two pages. The function id returns the id of an entry. It requests the oldest entries first. Then the
+// an entry only once, even if it is on two pages. The function id returns the id of an entry. listAll requests the oldest entries first. Then the
 // server adds new entries at the end, and no other entries move.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
 	var out []T

@@ -148,7 +148,7 @@ func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 		}
 		switch truth.State {
 		case sandbox.Deleted:
-			require.Less(t, points[0].Day, today, "a deleted video has no points after its deletion")
+			require.Less(t, points[0].Day, today, "a deleted video must have no points after its deletion")
 		case sandbox.Private:
 			require.True(t, v.Private)
 			require.Less(t, points[0].Day, today)

@@ -77,7 +77,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, "serving metrics")), &line))
 	text := requireBody(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
-	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "pauses are exported even if the source is not configured on the server")
+	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must export the pauses of a source that is not configured on the server")
 	var s collect.Status
 	require.NoError(t, json.Unmarshal([]byte(requireBody(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)
@@ -146,7 +146,7 @@ func TestCommand_printsASetupLinkUntilThereIsAnOrganisation(t *testing.T) {
 	first := boottest.Start(t, serve.Command, nil, env)
 	serverAddress(t, first)
 	require.Regexp(t, `https://reeltally\.example\.com/setup/[A-Za-z0-9_-]{43}\n`, first.Stdout.String())
-	require.NotContains(t, first.Stderr.String(), "/setup/", "the log does not contain the link")
+	require.NotContains(t, first.Stderr.String(), "/setup/", "the log must not contain the link")
 	_, err := db.CreateOrganisation(t.Context(), "N", store.TierBasic, store.SubscriptionActive)
 	require.NoError(t, err)
 	second := boottest.Start(t, serve.Command, nil, env)
@@ -184,7 +184,7 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 	}
 	response, body := call("/authenticate")
 	require.Equal(t, http.StatusOK, response.StatusCode, body)
-	require.Equal(t, "60", response.Header.Get("RateLimit-Limit"), "a limit that is not set keeps its default")
+	require.Equal(t, "60", response.Header.Get("RateLimit-Limit"), "a limit that is not set must keep its default")
 	require.Contains(t, body, `"limit":2,`)
 }
 

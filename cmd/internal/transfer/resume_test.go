@@ -173,7 +173,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 			require.Equal(t, []string{"out"}, fileNames(t, dir))
 
 			done, err = e.WriteFile(t.Context(), path, true, failOnError)
-			require.NoError(t, err, "without a part file, --resume starts a new export and replaces the complete file")
+			require.NoError(t, err, "without a part file, --resume must start a new export and replace the complete file")
 			require.EqualValues(t, 1000, done.Rows)
 			require.NoError(t, os.Remove(path))
 		}

@@ -239,7 +239,7 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 		require.NoError(t, err)
 		v, err := tracked.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
 		require.NoError(t, err)
-		require.False(t, v.Removed, "an import does not stop a video that the organisation tracks")
+		require.False(t, v.Removed, "an import must not stop a video that the organisation tracks")
 	})
 }
 
