@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -42,6 +43,36 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 			require.Len(t, statements, c.statements, "%s: %q", name, statements)
 		}
 	})
+}
+
+func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
+	t.Parallel()
+	shared := storetest.New(t, "postgres")
+	separator := map[bool]string{true: "&", false: "?"}[strings.Contains(shared.URL, "?")]
+	s, err := store.Open(t.Context(), store.Options{URL: shared.URL + separator + "pool_max_conns=1", Now: shared.Clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	o := s.Org(storetest.NewOrg(t, shared).ID())
+	storetest.Track(t, o, storetest.ClipsFrom(t, 0, 500)...)
+	for range 20 {
+		for _, limit := range []int{10, 100} {
+			query := storetest.OrderedBy("latest_views", true)
+			query.Window.Limit = limit
+			_, err := o.Videos(t.Context(), query)
+			require.NoError(t, err)
+		}
+	}
+	// row returns the values of the first row of a query, on the same connection as the lists.
+	row := func(query string) (values []string) {
+		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().FixedQuery(query).Select(nil, func(row *db.Values) error {
+			values = []string{row.String(0), row.String(1)}
+			return nil
+		})))
+		return values
+	}
+	require.Equal(t, []string{"40", "0"}, row(`SELECT CAST(generic_plans AS text), CAST(custom_plans AS text) FROM pg_prepared_statements
+ WHERE statement LIKE 'SELECT videos.latest_views%'`), "number of executions with the kept plan, and with a plan of their own")
+	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements are planned as usual")
 }
 
 // An Org that reads the version with its first list must read the version before all other data. Otherwise the ETag of an answer could

@@ -170,7 +170,8 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 
 // ListVideos returns a list of the videos that match query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
-	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Each: query.Each}
+	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
+		InIndexOrder: !query.hasFilters(), Each: query.Each}
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
 	if _, ok := o.Remembered(); !ok && query.canReadWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)

@@ -41,6 +41,8 @@ type ListSpec[R any] struct {
 	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
 	// end of a long list take longer to read.
 	Unchanged func(ctx context.Context) (bool, error)
+	// InIndexOrder is true if an index has the rows of the list in each order of Sort. See Select.InIndexOrder.
+	InIndexOrder bool
 	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of
 	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
 	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
@@ -123,7 +125,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := l.Count(), l.TextBytes
-		rows := Select{Query: selecting(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
+		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selecting(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
 			if !begun && spec.Each != nil {
 				complete = spec.Completer()
 			}

@@ -127,7 +127,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
 	check := errBehind // check stays errBehind if the statement returns no row, because the replica then lacks the whole organisation
 	var stopped error  // the error of the function that a statement calls for each row
-	all := []statement{{replicaCheck, []any{required.org}, func(row *Values) error {
+	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {
 		case !row.IsTrue(1):
 			check = errPromoted

@@ -287,6 +287,10 @@ func (v *Values) requireType(i int, ok bool) bool {
 type Select struct {
 	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if FixedQuery.Select made the SELECT
 	Each  func(*Values) error
+	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then
+	// reads the rows from this index, and keeps one plan for all values of the parameters. Otherwise it can plan the SELECT again for each
+	// call, which takes as long as reading 100 rows.
+	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
 	args []any
@@ -357,7 +361,7 @@ func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 				return Translate(err)
 			}
 		}
-		statements[i] = statement{query, args, s.Each}
+		statements[i] = statement{query, args, s.Each, s.InIndexOrder && !d.sharded} // Citus must plan each call, because the values say on which server the rows are
 	}
 	if d.traced {
 		var span trace.Span
@@ -375,6 +379,8 @@ type statement struct {
 	query string
 	args  []any
 	each  func(*Values) error
+	// inIndexOrder is true if PostgreSQL must read the rows from an index in the order of the SELECT, and must keep the plan.
+	inIndexOrder bool
 }
 
 // Statement returns the SQL text and the arguments of the SELECT that GORM would run for q.
@@ -426,6 +432,10 @@ func eachPlainRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
+// keepOrderedPlan is a statement after which PostgreSQL plans the other statements of the same batch without sorting, and keeps their plans
+// for all values of the parameters. The settings end with the batch, because PostgreSQL runs a batch as one transaction.
+const keepOrderedPlan = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true)"
+
 func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -434,14 +444,24 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []s
 	defer func() { _ = conn.Close() }() // returns the connection to the pool
 	return conn.Raw(func(c any) error {
 		direct := c.(*stdlib.Conn).Conn()
-		if len(statements) == 1 {
+		inIndexOrder := slices.ContainsFunc(statements, func(s statement) bool { return s.inIndexOrder })
+		if len(statements) == 1 && !inIndexOrder {
 			return eachPostgresRow(ctx, direct, statements[0].query, statements[0].args, statements[0].each)
 		}
 		batch := &pgx.Batch{}
+		if inIndexOrder {
+			batch.Queue(keepOrderedPlan)
+		}
 		for _, s := range statements {
 			batch.Queue(s.query, s.args...)
 		}
 		results := sentBatch{direct.SendBatch(ctx, batch)}
+		if inIndexOrder {
+			if _, err := results.Exec(); err != nil {
+				_ = results.Close() // ignore the error of Close, because the first error says what failed
+				return err
+			}
+		}
 		for _, s := range statements {
 			if err := eachPostgresRow(ctx, results, s.query, s.args, s.each); err != nil {
 				_ = results.Close() // ignore the error of Close, because the first error says what failed
