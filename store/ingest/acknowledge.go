@@ -84,13 +84,13 @@ func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 // nextSourceTurns returns the turn of each target in the interactive lane of the next source. The turn orders the targets of the lane: the lowest
 // turn is fetched first. It is 0 for a target that stays with its source, and for a target that is not in the interactive lane.
 func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
-	places := make([]queue.Place, len(outcomes))
+	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {
 		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
-			places[i] = queue.Place{Route: o.Route, Organisation: *o.Target.AskedBy}
+			keys[i] = queue.TurnKey{Route: o.Route, Organisation: *o.Target.AskedBy}
 		}
 	}
-	return queue.TakeTurns(tx, places, now)
+	return queue.TakeTurns(tx, keys, now)
 }
 
 // saveTriedHandles stores that handles were tried at the time now without success. These are the handles in TriedHandles of the outcomes. The time

@@ -26,33 +26,32 @@ type orgTurn struct {
 	Turn           int64
 }
 
-// Place says for which targets a new turn, a position in the interactive lane, is needed: the targets of one organisation that the source
-// Route fetches.
-type Place struct {
+// TurnKey identifies the targets that share one sequence of turns: the targets of one organisation that the source Route fetches.
+type TurnKey struct {
 	Route        string
 	Organisation uuid.UUID // the zero UUID if the target needs no turn
 }
 
-// TakeTurns returns a new turn for each place, in the order of places. A turn is a target's position in the interactive lane of a source.
-// It is 0 if the place has no organisation.
-func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
-	last, turns := map[Place]int64{}, make([]int64, len(places))
-	for i, p := range places {
-		if p.Organisation == uuid.Nil {
+// TakeTurns returns a new turn for each of the keys, in the order of keys. A turn is a target's position in the interactive lane of a source.
+// The turn is 0 if the key has no organisation.
+func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
+	last, turns := map[TurnKey]int64{}, make([]int64, len(keys))
+	for i, k := range keys {
+		if k.Organisation == uuid.Nil {
 			continue
 		}
-		if _, known := last[p]; !known {
+		if _, known := last[k]; !known {
 			var err error
-			if last[p], err = lastTurn(tx, p, now); err != nil {
+			if last[k], err = lastTurn(tx, k, now); err != nil {
 				return nil, err
 			}
 		}
-		last[p]++
-		turns[i] = last[p]
+		last[k]++
+		turns[i] = last[k]
 	}
 	rows := make([]orgTurn, 0, len(last))
-	for p, turn := range last {
-		rows = append(rows, orgTurn{p.Route, p.Organisation, turn})
+	for k, turn := range last {
+		rows = append(rows, orgTurn{k.Route, k.Organisation, turn})
 	}
 	if len(rows) == 0 {
 		return turns, nil
@@ -73,31 +72,31 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	if err := tx.Find(&routes).Error; err != nil {
 		return err
 	}
-	places := make([]Place, len(entries))
+	keys := make([]TurnKey, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		if at := slices.IndexFunc(routes, func(r Route) bool { return r.Platform == e.Source && r.Kind == e.Kind }); at >= 0 {
 			e.route = routes[at].Route
 		}
 		if e.Lane == LaneInteractive {
-			places[i] = Place{Route: e.route, Organisation: org}
+			keys[i] = TurnKey{Route: e.route, Organisation: org}
 		}
 	}
-	turns, err := TakeTurns(tx, places, now)
+	turns, err := TakeTurns(tx, keys, now)
 	for i, turn := range turns {
 		entries[i].turn = turn
 	}
 	return err
 }
 
-// lastTurn returns a number. The next turn of the organisation is this number plus one. A turn orders the targets of the interactive lane: the
-// lowest is served first. If targets wait in the lane, the number depends on the organisation's last turn and on the lowest turn of a waiting
-// target. If no target waits, the number is the present time in microseconds.
-func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
+// lastTurn returns the number before the next turn of the key k. In the interactive lane, the target with the lowest turn is served first. If
+// targets wait in the lane, lastTurn returns the last turn of k or, if it is greater, the number before the lowest turn of a waiting target.
+// If no target waits, it returns the current time in microseconds.
+func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),
  (SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?)`,
-		Bucket, p.Route, now, p.Organisation, p.Route).Row().Scan(&lowest, &given)
+		Bucket, k.Route, now, k.Organisation, k.Route).Row().Scan(&lowest, &given)
 	switch {
 	case err != nil:
 		return 0, err
