@@ -36,15 +36,14 @@ type listRequest[R any] struct {
 	// together is true if the first query of the function find also reads the version of the organisation's data, from which the ETag is
 	// computed. answerList then calls checkNotModifiedTogether, which does not need a separate query for the version.
 	together bool
-	// find queries the rows of one page from the caller's organisation. It can pass each row to the function each as soon as the row is read.
-	// Otherwise, the result has the rows.
+	// find reads the rows of one page. Either the result has the rows, or find calls the function in its parameter "each" for every row, as
+	// soon as the row is read.
 	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// members returns an object with the members of the response except data. The parameter rows is the number of rows in data. If the
-	// function members is nil, a paginated response is an object with the members data and pagination, and a response without pagination is
-	// a JSON array.
+	// members returns an object. Its members are sent in the response beside the member data, which has as many rows as the parameter rows
+	// says. If this function is nil, a paginated response has the members data and pagination, and any other response is a JSON array.
 	members func(facts pageFacts, rows int) any
 	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
 	// allRows is false, a caller whose tier does not show metrics gets only the first row.
@@ -134,7 +133,7 @@ type listResponse struct {
 	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
 	buffer  *listBuffer
-	addRows func() error // adds the rows to buffer that are not encoded yet
+	addRows func() error // encodes the remaining rows and adds their JSON to buffer
 	members any          // object with the members of the response besides data; nil if the response is a JSON array
 }
 
@@ -247,9 +246,9 @@ func (b *listBuffer) block() *bytes.Buffer {
 	return block
 }
 
-// addRow adds the JSON of a row to b, and sends b if the row's block is full and the response has begun. It adds nothing if encode returns
-// nothing. It returns store.ErrEnough, and does not add the row, if the JSON of all rows would have more than maxBytes bytes. It never does
-// so for the first row.
+// addRow encodes a row and adds its JSON to b. If encode returns no JSON, addRow adds nothing. If the response has begun and the last block is
+// full, addRow sends the blocks. If the JSON of all rows would have more than maxBytes bytes, addRow does not add the row and returns
+// store.ErrEnough. It always adds the first row.
 func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
 	block, separator := b.block(), ""
 	if b.rows > 0 {
