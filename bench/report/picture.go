@@ -13,7 +13,7 @@ const (
 	barLeft   = 440.0 // x coordinate at which the bars begin
 	barWidth  = 380.0 // width of the longest bars; a bar has this width if its ratio is at least maxShare times the goal
 	rowHeight = 20.0
-	maxShare  = 2.0 // highest ratio, divided by its goal, that a bar can show; bars of higher ratios have the same length
+	maxShare  = 2.0 // highest share (ratio divided by goal) that a bar can show; the bars of higher shares have the same length
 )
 
 const style = `  <style>

@@ -279,7 +279,7 @@ const hostileInterval = 250 * time.Millisecond
 
 // honestResult is the latency of normal requests, without and during an attack on the server.
 type honestResult struct {
-	alone, during []timing       // normal requests without and during the attack
+	alone, during []timing       // the normal requests: those without an attack, and those during the attack
 	ratio         float64        // the 99th percentile during the attack (p99During) divided by the one without the attack (p99Alone)
 	p99Alone      time.Duration  // 99th percentile without the attack, median of all periods
 	p99During     time.Duration  // 99th percentile during the attack, median of all periods

@@ -40,7 +40,7 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// brief is true if the failure is over before the function fail returns. The test then does not wait for refused requests.
+	// brief is true if the failure has ended when the function fail returns. The test then does not wait for refused requests.
 	brief bool
 	// If reads is true, requests that read succeed during the outage. If writes is true, requests that write succeed.
 	reads, writes bool

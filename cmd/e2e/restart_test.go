@@ -44,7 +44,7 @@ func openSocket(t *testing.T) (file *os.File, address string) {
 	return file, l.Addr().String()
 }
 
-// startServerOn starts the program server in the given folder. The server gets an open listening socket, as it would get from systemd.
+// startServerOn starts the program `server` in the given folder. The program gets an open listening socket, as it would get from systemd.
 // startServerOn returns when the server serves requests.
 func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *process {
 	t.Helper()
@@ -118,7 +118,7 @@ func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 // answeredRequests returns the number of successful requests so far.
 func (l *loadedPair) answeredRequests() int64 { return l.tracked.Load() + l.read.Load() }
 
-// restart ends the server with the given index, and starts the program server in the given folder in its place.
+// restart ends the server with the given index, and starts the program `server` in the given folder in its place.
 func (l *loadedPair) restart(t *testing.T, folder string, index int) {
 	t.Helper()
 	before := l.answeredRequests()

@@ -123,24 +123,24 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 		verb = "Dry run, nothing is written. The import would go into"
 	}
 	var b strings.Builder
-	line := func(n int64, noun, rest string, args ...any) {
+	line := func(n int64, noun, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+counted(n, noun)+rest+"\n", args...)
+			fmt.Fprintf(&b, "  "+format+"\n", append([]any{counted(n, noun)}, args...)...)
 		}
 	}
 	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, org.Name, org.ID, counted(s.Rows, "row"))
-	line(s.Videos, "video", "")
-	line(s.New, "new video", "")
-	line(s.Stopped, "video", " not tracked: the tracking was stopped")
-	line(s.Added, "point", " added")
-	line(s.Folded, "point", " older than %d days left out: a later point of the same week is kept", keep.Daily)
-	line(s.Existing, "point", " skipped: already there")
-	line(s.Conflicts, "point", " left out: the day or week has a point with other counts, which is kept")
-	line(s.TooOld, "point", " left out: older than %d days", keep.Weekly)
-	line(s.WithoutCounts, "row", " with a date but no counts: the video was imported without this point")
-	line(s.InvalidUsernames, "row", " with an invalid username: imported without it")
-	line(s.Interpolated, "row", " left out: interpolated, not measured")
-	line(s.Bad, "row", " left out: see the reasons in %s", c.SkipBad)
+	line(s.Videos, "video", "%s")
+	line(s.New, "new video", "%s")
+	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")
+	line(s.Added, "point", "%s added")
+	line(s.Folded, "point", "%s older than %d days left out: a later point of the same week is kept", keep.Daily)
+	line(s.Existing, "point", "%s skipped: already there")
+	line(s.Conflicts, "point", "%s left out: the day or week has a point with other counts, which is kept")
+	line(s.TooOld, "point", "%s left out: older than %d days", keep.Weekly)
+	line(s.WithoutCounts, "row", "%s with a date but no counts: the video was imported without this point")
+	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")
+	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
+	line(s.Bad, "row", "%s left out: see the reasons in %s", c.SkipBad)
 	for _, f := range columns {
 		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
 	}

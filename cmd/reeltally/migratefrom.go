@@ -144,29 +144,29 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 		return writeJSON(p.Stdout, s)
 	}
 	var b strings.Builder
-	line := func(n int64, noun, rest string, args ...any) {
+	line := func(n int64, noun, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+counted(n, noun)+rest+"\n", args...)
+			fmt.Fprintf(&b, "  "+format+"\n", append([]any{counted(n, noun)}, args...)...)
 		}
 	}
 	fmt.Fprintf(&b, "Copied to %s (%s):\n", org.Name, org.ID)
-	line(int64(s.Collections), "collection", ", %d new", s.NewCollections)
-	line(int64(s.Protected), "collection", " made private: set a password to protect it again")
-	line(int64(s.Accounts), "tracked account", "")
-	line(int64(s.UnknownAccounts), "account", " left out: link or tracking type not known")
-	line(s.Import.Videos, "video", ", %d new", s.Import.New)
-	line(s.Import.Stopped, "video", " not tracked: the tracking was stopped")
-	line(s.Import.Added, "point", " added")
-	line(s.Import.Folded, "point", " older than %d days left out: a later point of the same week is kept", keep.Daily)
-	line(s.Import.Existing, "point", " skipped: already there")
-	line(s.Import.Conflicts, "point", " left out: the day or week has a point with other counts, which is kept")
-	line(s.Import.TooOld, "point", " left out: older than %d days", keep.Weekly)
-	line(s.Interpolated, "point", " left out: interpolated, not measured")
-	line(s.Unmarked, "point", " older than 90 days left out: the service does not say which were measured")
-	line(s.Gone, "video", " without points: the service did not find the history")
-	line(s.Members, "account or video", " added to collections")
-	line(int64(s.MissingMembers), "member of a collection", " left out: the video or account is missing")
-	line(s.Import.Bad, "row", " left out: %s", strings.Join(s.Bad, "; "))
+	line(int64(s.Collections), "collection", "%s, %d new", s.NewCollections)
+	line(int64(s.Protected), "collection", "%s made private: set a password to protect it again")
+	line(int64(s.Accounts), "tracked account", "%s")
+	line(int64(s.UnknownAccounts), "account", "%s left out: link or tracking type not known")
+	line(s.Import.Videos, "video", "%s, %d new", s.Import.New)
+	line(s.Import.Stopped, "video", "%s not tracked: the tracking was stopped")
+	line(s.Import.Added, "point", "%s added")
+	line(s.Import.Folded, "point", "%s older than %d days left out: a later point of the same week is kept", keep.Daily)
+	line(s.Import.Existing, "point", "%s skipped: already there")
+	line(s.Import.Conflicts, "point", "%s left out: the day or week has a point with other counts, which is kept")
+	line(s.Import.TooOld, "point", "%s left out: older than %d days", keep.Weekly)
+	line(s.Interpolated, "point", "%s left out: interpolated, not measured")
+	line(s.Unmarked, "point", "%s older than 90 days left out: the service does not say which were measured")
+	line(s.Gone, "video", "%s without points: the service did not find the history")
+	line(s.Members, "account or video", "%s added to collections")
+	line(int64(s.MissingMembers), "member of a collection", "%s left out: the video or account is missing")
+	line(s.Import.Bad, "row", "%s left out: %s", strings.Join(s.Bad, "; "))
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
 }

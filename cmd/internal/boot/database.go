@@ -93,8 +93,8 @@ func (d Database) retentionDays() (store.Retention, error) {
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
 }
 
-// prepareSchema checks the version of the schema. If the schema is missing or old and m allows it, prepareSchema migrates the schema. Otherwise
-// it returns a *store.SchemaError.
+// prepareSchema checks the version of the schema. If the schema is missing or old and m allows it, prepareSchema migrates the schema. If m does
+// not allow it, or if this program cannot use a newer schema, prepareSchema returns a *store.SchemaError.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError

@@ -68,7 +68,7 @@ type Row struct {
 	Removed      bool    `json:"removed,omitempty"` // whether tracking was stopped; only package migrate sets it
 }
 
-// header has the column names of a CSV file, which are its first line.
+// header has the column names in the first line of a CSV file.
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
 	"bookmarks", "interpolated", "source", "rounded"}
 
