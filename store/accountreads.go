@@ -19,7 +19,7 @@ type AccountQuery struct {
 	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
 	IncludeLinked  bool         // include untracked accounts to which videos are linked
 	IncludeRemoved bool         // include accounts whose tracking was stopped
-	Status         *FetchStatus // only accounts with this fetch status; queue.FetchStopped also selects stopped accounts if IncludeRemoved is false
+	Status         *FetchStatus // select only accounts with this fetch status; queue.FetchStopped also selects stopped accounts if IncludeRemoved is false
 	Order          db.Order     // the column is one of AccountOrders
 	Window         db.Window
 }

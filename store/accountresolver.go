@@ -166,7 +166,7 @@ func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, name string
 	return nil
 }
 
-// MarkChanged marks a record as changed, so that Save writes the record. It must be called after the change.
+// MarkChanged marks a record as changed, so that Save writes the record. Call it after you have changed the record.
 func (b *AccountResolver) MarkChanged(a *Account) {
 	b.changed[a] = true
 	b.indexNames(a)
@@ -226,11 +226,11 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
 	}
-	return sourceID != otherSourceID && sourceID != "" && otherSourceID != "" && issuer(sourceID) == issuer(otherSourceID)
+	return sourceID != otherSourceID && sourceID != "" && otherSourceID != "" && issuerOf(sourceID) == issuerOf(otherSourceID)
 }
 
-// issuer returns the part of a source's id before the last slash, or "" if the id has no slash.
-func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
+// issuerOf returns the part of a source's id before the last slash, or "" if the id has no slash.
+func issuerOf(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
 // handleChange is a change of the handle of a renamed account.
 type handleChange struct {

@@ -60,7 +60,7 @@ type CampaignDay struct {
 	Carried      int64 // number of videos without a later point, whose counts are therefore taken from their last stored point
 	WithoutPoint int64 // number of videos without a point on this day or on an earlier day
 	Sums               // sums of the known counts
-	Unknown      Sums  // for each metric, the number of videos whose count is unknown
+	Unknown      Sums  // for each metric: the number of videos whose count is unknown
 
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0

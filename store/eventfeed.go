@@ -58,7 +58,7 @@ func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 
 // EventQuery says which events of an organisation ListEvents returns.
 type EventQuery struct {
-	Types  []EventType // only events of these types; empty for all types
+	Types  []EventType // types of the events to list; empty for all types
 	Window db.Window
 }
 

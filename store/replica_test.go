@@ -110,7 +110,7 @@ func countReads(t *testing.T, s *store.Store, before *store.ReplicaState) (repli
 func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	primary, replica := storetest.NewReplicated(t)
+	primary, replica := storetest.NewServerWithReplica(t)
 	r := newReplicated(t, primary, replica)
 	o, other := storetest.NewOrg(t, r.DB), storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.Clip(t, 1))
@@ -200,7 +200,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	primary, replica := storetest.NewReplicated(t)
+	primary, replica := storetest.NewServerWithReplica(t)
 	r := newReplicated(t, primary, replica)
 	o := storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.Clip(t, 1))

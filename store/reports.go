@@ -84,14 +84,14 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	// The report's document contains the report's number. The document is made before the transaction, because this can take long. If
 	// another report gets the number meanwhile, the document is made again with the next number.
 	err = db.RepeatOnDuplicate(func() error {
-		if row.Number, err = o.nextReport(o.q(ctx, "reports")); err != nil {
+		if row.Number, err = o.nextReportNumber(o.q(ctx, "reports")); err != nil {
 			return db.Translate(err)
 		}
 		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, campaign) }); err != nil {
 			return err
 		}
 		return o.change(ctx, func(tx *gorm.DB) error {
-			next, err := o.nextReport(db.Scoped(tx, "reports", o.id))
+			next, err := o.nextReportNumber(db.Scoped(tx, "reports", o.id))
 			if err != nil {
 				return err
 			}
@@ -134,10 +134,10 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// nextReport returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports
+// nextReportNumber returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports
 // are never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the
 // organisation.
-func (o *Org) nextReport(reports *gorm.DB) (int64, error) {
+func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// These errors say why a setup link cannot be created or used. A setup link creates the first organisation.
+// The errors of a setup link that cannot be created or used. A setup link creates the first organisation.
 var (
 	ErrSetUp     = errors.New("the setup was already completed: an organisation exists")
 	ErrSetupLink = errors.New("the setup link is unknown, used or expired")

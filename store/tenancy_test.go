@@ -18,9 +18,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refs has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another organisation, or to
-// no organisation.
-type refs struct {
+// references has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another
+// organisation, or to no organisation.
+type references struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
 	clip, profile                             link.Link
@@ -45,7 +45,7 @@ func newAnswer(err error, values ...any) answer {
 
 // newTenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It
 // returns their ids, links and names.
-func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) refs {
+func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) references {
 	t.Helper()
 	x := unknownRefs(t, db, handle, n)
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Enqueue: 1})
@@ -71,18 +71,18 @@ func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n in
 }
 
 // unknownRefs returns ids, links and names that no organisation has.
-func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) refs {
+func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) references {
 	t.Helper()
 	l := storetest.Clip(t, n)
-	return refs{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+	return references{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// normalise returns an answer as text in which placeholders replace the values in x and all other ids. So the test can compare the answers
+// replaceIDs returns an answer as text in which placeholders replace the values in x and all other ids. So the test can compare the answers
 // that different organisations get.
-func normalise(t *testing.T, a answer, x refs) string {
+func replaceIDs(t *testing.T, a answer, x references) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		// and the third with its own ids.
 		type caller struct {
 			org  *store.Org
-			mine refs
+			mine references
 		}
 		newCallers := func() (a [3]caller) {
 			n += 10
@@ -171,9 +171,9 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					before = storetest.StoredRows(t, db, a[2].org)
 				}
 				unknown.clip = unknownRefs(t, db, "phantom", n+1).clip
-				want := normalise(t, call(t.Context(), a[1].org, unknown, a[1].mine), unknown)
-				require.Equal(t, want, normalise(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
-				own := normalise(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
+				want := replaceIDs(t, call(t.Context(), a[1].org, unknown, a[1].mine), unknown)
+				require.Equal(t, want, replaceIDs(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
+				own := replaceIDs(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
 				if !reads {
 					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation changed", name, i)
 				}

@@ -16,111 +16,111 @@ import (
 
 // tenantCalls has calls of every method of Org, by the name of the method. The parameter x has the ids, links and names that a call passes
 // to the method. They can belong to another organisation. The parameter mine has the ids, links and names of the calling organisation.
-var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine refs) answer{
-	"ID": {func(_ context.Context, o *store.Org, _, _ refs) answer { return newAnswer(nil, o.ID()) }},
+var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
+	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			v, err := o.Video(ctx, store.VideoRef{ID: x.video})
 			return newAnswer(err, v)
 		},
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			v, err := o.Video(ctx, store.VideoRef{Link: x.clip})
 			return newAnswer(err, v)
 		},
 	},
 	"Videos": {
-		videosBy(func(q *store.VideoQuery, x refs) { q.LinkedAccountID = &x.account }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.CollectionID = &x.collection }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Collections = []string{x.name} }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Collections = []string{x.collection.String()} }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Link = &x.clip }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Username = &x.profile.Handle }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Hashtag = &x.name }),
-		videosBy(func(q *store.VideoQuery, x refs) { q.Words = &x.name }),
-		videosBy(func(q *store.VideoQuery, x refs) {
+		videosBy(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
+		videosBy(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
+		videosBy(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
+		videosBy(func(q *store.VideoQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.video}
 		}),
 	},
-	"TrackedVideoIDs": {func(ctx context.Context, o *store.Org, x, mine refs) answer {
+	"TrackedVideoIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
 		ids, err := o.TrackedVideoIDs(ctx, []link.Link{x.clip, mine.clip})
 		return newAnswer(err, ids)
 	}},
 	"History": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			points, err := o.History(ctx, store.VideoRef{ID: x.video}, x.today-30, x.today)
 			return newAnswer(err, points)
 		},
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			points, err := o.History(ctx, store.VideoRef{Link: x.clip}, x.today-700, x.today)
 			return newAnswer(err, points)
 		},
 	},
 	"Track": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Immediate: 1, Enqueue: 1})
 			return newAnswer(err, tracked)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{mine.clip}, CollectionIDs: []uuid.UUID{x.collection}})
 			return newAnswer(err, tracked)
 		},
 	},
 	"StopVideos": {
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
 			return newAnswer(err, unmatched)
 		},
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}}, true)
 			return newAnswer(err, unmatched)
 		},
 	},
-	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video})
 		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip})
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
-	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		s, err := o.VideoStatistics(ctx)
 		return newAnswer(err, s)
 	}},
 	"Account": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			a, err := o.Account(ctx, store.AccountRef{ID: x.account})
 			return newAnswer(err, a)
 		},
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			a, err := o.Account(ctx, store.AccountRef{Link: x.profile})
 			return newAnswer(err, a)
 		},
 	},
 	"Accounts": {
-		accountsBy(func(q *store.AccountQuery, x refs) { q.CollectionID = &x.collection }),
-		accountsBy(func(q *store.AccountQuery, x refs) { q.Collections = []string{x.name, x.collection.String()} }),
-		accountsBy(func(q *store.AccountQuery, x refs) { q.Username = &x.profile.Handle }),
-		accountsBy(func(q *store.AccountQuery, x refs) {
+		accountsBy(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
+		accountsBy(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
+		accountsBy(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
+		accountsBy(func(q *store.AccountQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
 		}),
 	},
-	"AccountVideos": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"AccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return newAnswer(err, page)
 	}},
-	"Remembering": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"Remembering": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		page, err := o.Remembering().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		return newAnswer(err, page.Videos)
 	}},
-	"Remembered": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"Remembered": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		view := o.Remembering()
 		_, err := view.Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		_, known := view.Remembered()
 		return newAnswer(err, known)
 	}},
-	"Version": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"Version": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		version, err := o.Version(ctx)
 		return newAnswer(err, version)
 	}},
-	"At": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"At": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		version, err := o.Version(ctx)
 		if err != nil {
 			return newAnswer(err, nil)
@@ -128,243 +128,245 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		list, err := o.At(version).ListVideos(ctx, storetest.OrderedBy("created_at", true))
 		return rowsOf(list, err)
 	}},
-	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return rowsOf(list, err)
 	}},
-	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("created_at", true)
 		q.Collections = []string{x.name, x.collection.String()}
 		list, err := o.ListVideos(ctx, q)
 		return rowsOf(list, err)
 	}},
-	"ListAccounts": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListAccounts": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListAccounts(ctx, store.AccountQuery{CollectionID: &x.collection, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListCollections(ctx, store.CollectionQuery{ParentID: &x.collection, Order: store.Order{Column: "video_count"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
 		return newAnswer(err, points)
 	}},
-	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine refs) answer {
+	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
 		ids, err := o.TrackedAccountIDs(ctx, []link.Link{x.profile, mine.profile})
 		return newAnswer(err, ids)
 	}},
 	"TrackAccounts": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
 			return newAnswer(err, tracked)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{mine.profile}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
 			return newAnswer(err, tracked)
 		},
 	},
-	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine refs) answer {
+	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine references) answer {
 		unmatched, err := o.StopAccounts(ctx, []store.AccountRef{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
 		return newAnswer(err, unmatched)
 	}},
-	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account})
 		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile})
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
-	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		s, err := o.AccountStatistics(ctx)
 		return newAnswer(err, s)
 	}},
-	"OrganisationHistory": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"OrganisationHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		points, err := o.OrganisationHistory(ctx, x.today-30, x.today)
 		return newAnswer(err, points)
 	}},
-	"Collection": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Collection": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		c, err := o.Collection(ctx, x.collection, true)
 		return newAnswer(err, c)
 	}},
 	"Collections": {
-		collectionsBy(func(q *store.CollectionQuery, x refs) { q.ParentID = &x.collection }),
-		collectionsBy(func(q *store.CollectionQuery, x refs) { q.ParentID, q.Subtree = &x.collection, true }),
-		collectionsBy(func(q *store.CollectionQuery, x refs) {
+		collectionsBy(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
+		collectionsBy(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
+		collectionsBy(func(q *store.CollectionQuery, x references) {
 			q.Roots, q.Order.Column, q.Window.After = true, "video_count", &store.Position{Value: "1", ID: x.collection}
 		}),
-		collectionsBy(func(q *store.CollectionQuery, x refs) {
+		collectionsBy(func(q *store.CollectionQuery, x references) {
 			q.Order.Column, q.Window.After = "account_count", &store.Position{Value: "1", ID: x.collection}
 		}),
 	},
-	"CreateCollection": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"CreateCollection": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		c, err := o.CreateCollection(ctx, store.NewCollection{Name: "New", Access: store.AccessPrivate, ParentID: &x.collection})
 		return newAnswer(err, c)
 	}},
 	"UpdateCollection": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			c, err := o.UpdateCollection(ctx, x.collection, store.CollectionPatch{Name: new("Mine now"), Hashtags: &[]string{"x"}})
 			return newAnswer(err, c)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			c, err := o.UpdateCollection(ctx, mine.collection, childOf(&x.collection))
 			return newAnswer(err, c)
 		},
 	},
-	"DeleteCollection": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"DeleteCollection": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.DeleteCollection(ctx, x.collection, nil))
 	}},
 	"AddVideos": {
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.AddVideos(ctx, x.collection, []uuid.UUID{mine.video})
 			return newAnswer(err, n)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.AddVideos(ctx, mine.collection, []uuid.UUID{x.video, mine.video})
 			return newAnswer(err, n)
 		},
 	},
 	"AddAccounts": {
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.AddAccounts(ctx, x.collection, []uuid.UUID{mine.account})
 			return newAnswer(err, n)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.AddAccounts(ctx, mine.collection, []uuid.UUID{x.account, mine.account})
 			return newAnswer(err, n)
 		},
 	},
 	"RemoveVideos": {
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.RemoveVideos(ctx, x.collection, []uuid.UUID{mine.video, x.video})
 			return newAnswer(err, n)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.RemoveVideos(ctx, mine.collection, []uuid.UUID{x.video})
 			return newAnswer(err, n)
 		},
 	},
 	"RemoveAccounts": {
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.RemoveAccounts(ctx, x.collection, []uuid.UUID{mine.account, x.account})
 			return newAnswer(err, n)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.RemoveAccounts(ctx, mine.collection, []uuid.UUID{x.account})
 			return newAnswer(err, n)
 		},
 	},
-	"Campaign": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Campaign": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		c, err := o.Campaign(ctx, store.CampaignQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, Points: true})
 		return newAnswer(err, c)
 	}},
-	"CreateReport": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"CreateReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.CreateReport(ctx, newReport(x))
 		return newAnswer(err, r)
 	}},
-	"ShareOpenedAt": {func(ctx context.Context, o *store.Org, x, _ refs) answer { // see also TestShareOpenedAt_isNilForAnotherOrganisation
+	"ShareOpenedAt": {func(ctx context.Context, o *store.Org, x, _ references) answer { // see also TestShareOpenedAt_isNilForAnotherOrganisation
 		at, err := o.ShareOpenedAt(ctx, x.name)
 		return newAnswer(err, at)
 	}},
-	"Report": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Report": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.Report(ctx, x.report)
 		return newAnswer(err, r)
 	}},
-	"ReportDocument": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ReportDocument": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, document, err := o.ReportDocument(ctx, x.report)
 		return newAnswer(err, r, document)
 	}},
-	"ListPoints": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"ListPoints": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		list, err := o.ListPoints(ctx, store.PointsQuery{Until: math.MaxInt64, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"ListReports": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListReports": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListReports(ctx, store.ReportQuery{CollectionID: x.collection, Order: store.Order{Column: "number"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"CreateToken": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"CreateToken": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		token, secret, err := o.CreateToken(ctx, newReadToken(x.name))
 		return newAnswer(err, token, len(secret))
 	}},
-	"Tokens": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"Tokens": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		tokens, err := o.Tokens(ctx)
 		return newAnswer(err, tokens)
 	}},
-	"RevokeToken": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"RevokeToken": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.RevokeToken(ctx, x.token))
 	}},
-	"CreateWebhook": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"CreateWebhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		w, err := o.CreateWebhook(ctx, store.NewWebhook{URL: "https://hooks.example.com/" + x.name, Secret: []byte("s")})
 		return newAnswer(err, w)
 	}},
-	"Webhooks": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"Webhooks": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		webhooks, err := o.Webhooks(ctx)
 		return newAnswer(err, webhooks)
 	}},
-	"Webhook": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Webhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		w, err := o.Webhook(ctx, x.webhook)
 		return newAnswer(err, w)
 	}},
-	"UpdateWebhook": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"UpdateWebhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		w, err := o.UpdateWebhook(ctx, x.webhook, store.WebhookChange{Enabled: new(false)})
 		return newAnswer(err, w)
 	}},
-	"DeleteWebhook": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"DeleteWebhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.DeleteWebhook(ctx, x.webhook))
 	}},
-	"RotateWebhookSecret": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"RotateWebhookSecret": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		w, err := o.RotateWebhookSecret(ctx, x.webhook, uuid.Nil, []byte("t"))
 		return newAnswer(err, w)
 	}},
-	"TestWebhook": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"TestWebhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		d, err := o.TestWebhook(ctx, x.webhook, uuid.Nil)
 		return newAnswer(err, d)
 	}},
 	"ReplayDelivery": {
-		func(ctx context.Context, o *store.Org, x, _ refs) answer {
+		func(ctx context.Context, o *store.Org, x, _ references) answer {
 			d, err := o.ReplayDelivery(ctx, x.webhook, x.delivery, uuid.Nil)
 			return newAnswer(err, d)
 		},
-		func(ctx context.Context, o *store.Org, x, mine refs) answer {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			d, err := o.ReplayDelivery(ctx, mine.webhook, x.delivery, uuid.Nil)
 			return newAnswer(err, d)
 		},
 	},
-	"ListDeliveries": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ListDeliveries": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListDeliveries(ctx, store.DeliveryQuery{WebhookID: x.webhook, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"OpenFeed": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"OpenFeed": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		missing, err := o.OpenFeed(ctx)
 		return newAnswer(err, missing)
 	}},
-	"ListEvents": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"ListEvents": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		list, err := o.ListEvents(ctx, store.EventQuery{Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
-	"PauseUnusedFeed": {func(ctx context.Context, o *store.Org, _, _ refs) answer { return newAnswer(o.PauseUnusedFeed(ctx)) }},
-	"DeleteExpiredEvents": {func(ctx context.Context, o *store.Org, _, _ refs) answer {
+	"PauseUnusedFeed": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+		return newAnswer(o.PauseUnusedFeed(ctx))
+	}},
+	"DeleteExpiredEvents": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		n, err := o.DeleteExpiredEvents(ctx)
 		return newAnswer(err, n)
 	}},
-	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
 		return newAnswer(err, k)
 	}},
-	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
 	}},
-	"ReleaseKey": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"ReleaseKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.ReleaseKey(ctx, "TrackVideo", x.key))
 	}},
-	"Import": {func(ctx context.Context, o *store.Org, x, mine refs) answer {
+	"Import": {func(ctx context.Context, o *store.Org, x, mine references) answer {
 		day := backfill.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
 		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.clip, Title: "Imported", Points: []backfill.LoadPoint{day}}, {Link: mine.clip, Points: []backfill.LoadPoint{day}}}, false)
 		return newAnswer(err, done)
 	}},
-	"Export": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Export": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		histories, err := o.Export(ctx, store.ExportQuery{To: x.today, IncludeRemoved: true, Limit: 100})
 		return newAnswer(err, histories)
 	}},
-	"Load": {func(ctx context.Context, o *store.Org, x, _ refs) answer {
+	"Load": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(backfill.Load(ctx, o, backfill.LoadBatch{Source: "test", Collections: []backfill.LoadCollection{{ID: x.collection, Name: "Loaded"}},
 			Accounts: []backfill.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
 	}},
@@ -379,8 +381,8 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 }
 
 // videosBy returns a function that calls Org.Videos. The function set adds conditions to the query.
-func videosBy(set func(*store.VideoQuery, refs)) func(context.Context, *store.Org, refs, refs) answer {
-	return func(ctx context.Context, o *store.Org, x, _ refs) answer {
+func videosBy(set func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
+	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
 		set(&q, x)
@@ -390,8 +392,8 @@ func videosBy(set func(*store.VideoQuery, refs)) func(context.Context, *store.Or
 }
 
 // accountsBy returns a function that calls Org.Accounts. The function set adds conditions to the query.
-func accountsBy(set func(*store.AccountQuery, refs)) func(context.Context, *store.Org, refs, refs) answer {
-	return func(ctx context.Context, o *store.Org, x, _ refs) answer {
+func accountsBy(set func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
+	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
 		set(&q, x)
 		page, err := o.Accounts(ctx, q)
@@ -400,8 +402,8 @@ func accountsBy(set func(*store.AccountQuery, refs)) func(context.Context, *stor
 }
 
 // collectionsBy returns a function that calls Org.Collections. The function set adds conditions to the query.
-func collectionsBy(set func(*store.CollectionQuery, refs)) func(context.Context, *store.Org, refs, refs) answer {
-	return func(ctx context.Context, o *store.Org, x, _ refs) answer {
+func collectionsBy(set func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
+	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
 		set(&q, x)
 		page, err := o.Collections(ctx, q)
@@ -410,7 +412,7 @@ func collectionsBy(set func(*store.CollectionQuery, refs)) func(context.Context,
 }
 
 // newReport returns the values of a report of the collection of x.
-func newReport(x refs) store.NewReport {
+func newReport(x references) store.NewReport {
 	return store.NewReport{CollectionID: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, CreatedBy: store.NewID(),
 		Document: func(w io.Writer, _ store.Report, c store.Campaign) error { return json.NewEncoder(w).Encode(c.Days) }}
 }

@@ -162,7 +162,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 			if err := o.enableFeed(tx); err != nil {
 				return err
 			}
-			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // needed because the webhook was removed from the queue when it was disabled
+			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // add the webhook to the queue again, because it was removed when it was disabled
 				return err
 			}
 		default:

@@ -294,7 +294,7 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.trackLinks(links, fresh); err != nil || len(handles) == 0 {
 		return err
 	}
-	accounts, err := i.Accounts(handles)
+	accounts, err := i.AccountIDs(handles)
 	if err != nil {
 		return err
 	}

@@ -120,9 +120,9 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls the function each for every day whose row changes or is missing, the oldest day first. The slice rows has the days that
-// already have a row, in ascending order. In a call, the parameter row is the index of the day in rows. If the day has no row, it is the
-// index of the last earlier day with a row, or -1 if there is no such day. The parameter c has the amounts to add to the sums of that row.
+// eachDay calls the function each for every day whose row must change or is missing, the oldest day first. The slice rows has the days that already
+// have a row, in ascending order. The parameter row of the call is the index in rows of the day or, if the day has no row, of the last earlier day
+// with a row. It is -1 if there is no such day. The parameter c of the call has the amounts to add to the sums of that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
@@ -166,7 +166,7 @@ func (i *importing) updateOrganisationDays(h *history) error {
 		}
 		out = append(out, d)
 	})
-	return i.saveDays("organisation_days", []string{"organisation_id", "day"},
+	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
@@ -218,13 +218,13 @@ func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
 			out = append(out, d)
 		})
 	}
-	return i.saveDays("account_days", []string{"organisation_id", "account_id", "day"},
+	return i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// saveDays inserts rows, a slice of n rows, into a table. If the table already has a row with the same key, saveDays updates that row: it
+// upsertDays inserts rows, a slice of n rows, into a table. If the table already has a row with the same key, saveDays updates that row: it
 // replaces the values of the columns that are named in sums.
-func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {
+func (i *importing) upsertDays(table string, key, sums []string, rows any, n int) error {
 	if n == 0 {
 		return nil
 	}

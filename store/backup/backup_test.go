@@ -267,7 +267,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 
 func TestWrite_refusesATextThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite") // only on SQLite, because PostgreSQL refuses such a text
+	db := storetest.New(t, "sqlite") // this test runs only on SQLite, because PostgreSQL refuses such a text
 	db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'a', CAST(x'ff' AS text), 1)")
 	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, noProgress)
 	require.ErrorContains(t, err, `back up table short_links: column target: the text "\xff" is not valid UTF-8`)

@@ -23,8 +23,10 @@ type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the backup is damaged or incomplete: " + e.Reason }
 
-// damaged returns a *DamagedError with a formatted reason.
-func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
+// newDamagedError returns a *DamagedError with a formatted reason.
+func newDamagedError(format string, args ...any) error {
+	return &DamagedError{fmt.Sprintf(format, args...)}
+}
 
 // Check reads a backup completely. It compares the number of rows and the checksum with the values that are stored in the backup. If they
 // differ, it returns a *DamagedError. Check regularly calls the function progress with the number of rows read so far and the total number
@@ -69,7 +71,7 @@ func newReader(from io.Reader, progress func(done, of int64)) (*reader, error) {
 // readHeader checks the first line and stores it.
 func (r *reader) readHeader(line []byte) error {
 	if err := json.Unmarshal(line, &r.header); err != nil || r.header.Format != formatName {
-		return damaged("the first line is not that of a backup")
+		return newDamagedError("the first line is not that of a backup")
 	}
 	if r.header.Version != formatVersion {
 		return fmt.Errorf("the backup has version %d of the format, but this program reads version %d: use the version of the program that wrote the backup, %s", r.header.Version, formatVersion, r.header.Program)
@@ -82,11 +84,11 @@ func (r *reader) nextLine() ([]byte, error) {
 	line, err := r.lines.ReadBytes('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, damaged("the file ends after %d of %d rows", r.done, r.header.Rows)
+		return nil, newDamagedError("the file ends after %d of %d rows", r.done, r.header.Rows)
 	case errors.Is(err, zstd.ErrMagicMismatch):
-		return nil, damaged("the file is not compressed with Zstandard")
+		return nil, newDamagedError("the file is not compressed with Zstandard")
 	case err != nil:
-		return nil, damaged("%v", err)
+		return nil, newDamagedError("%v", err)
 	}
 	return line[:len(line)-1], nil
 }
@@ -126,17 +128,17 @@ func (r *reader) addToChecksum(line []byte) {
 func (r *reader) checkLastLine(line []byte, summary *Summary) error {
 	var last endLine
 	if json.Unmarshal(line, &last) != nil || last.End != endOfBackup {
-		return damaged("the line after %d rows is neither the beginning of a table nor the end of the backup", r.done)
+		return newDamagedError("the line after %d rows is neither the beginning of a table nor the end of the backup", r.done)
 	}
 	summary.SHA256 = hex.EncodeToString(r.sum.Sum(nil))
 	if last.SHA256 != summary.SHA256 {
-		return damaged("the checksum of the content is %s, but must be %s", summary.SHA256, last.SHA256)
+		return newDamagedError("the checksum of the content is %s, but must be %s", summary.SHA256, last.SHA256)
 	}
 	if r.done != last.Rows || r.done != r.header.Rows {
-		return damaged("the file has %d rows, but must have %d", r.done, last.Rows)
+		return newDamagedError("the file has %d rows, but must have %d", r.done, last.Rows)
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
-		return damaged("the file continues after the end of the backup")
+		return newDamagedError("the file continues after the end of the backup")
 	}
 	r.progress(r.done, r.header.Rows)
 	return nil
@@ -153,13 +155,13 @@ func (r *reader) eachRow(table tableStart, row func(values []any) error, finish 
 		if !bytes.HasPrefix(line, []byte{'['}) {
 			var last endLine
 			if json.Unmarshal(line, &last) != nil || last.End != table.Table || last.Rows != rows {
-				return damaged("the line after the rows of table %s must end the table and say that it has %d rows", table.Table, rows)
+				return newDamagedError("the line after the rows of table %s must end the table and say that it has %d rows", table.Table, rows)
 			}
 			return finish(table.Table, rows)
 		}
 		values, err := parseRow(table.Columns, line)
 		if err != nil {
-			return damaged("row %d of table %s: %v", rows+1, table.Table, err)
+			return newDamagedError("row %d of table %s: %v", rows+1, table.Table, err)
 		}
 		if err := row(values); err != nil {
 			return err

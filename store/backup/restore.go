@@ -24,7 +24,7 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 		return Summary{}, err
 	}
 	defer r.close()
-	if err := prepare(ctx, s.DB(), r.header); err != nil {
+	if err := prepareDatabase(ctx, s.DB(), r.header); err != nil {
 		return Summary{}, err
 	}
 	tables, err := s.DB().StoredTables(ctx)
@@ -54,8 +54,8 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	return summary, s.DB().AnalyzeAll(ctx)
 }
 
-// prepare brings the schema of an empty database to the version of the backup, and creates the partitions for the days of the backup.
-func prepare(ctx context.Context, d *db.DB, h Header) error {
+// prepareDatabase brings the schema of an empty database to the version of the backup, and creates the partitions for the days of the backup.
+func prepareDatabase(ctx context.Context, d *db.DB, h Header) error {
 	have, want, err := d.Schema(ctx)
 	switch {
 	case err != nil:
@@ -73,11 +73,11 @@ func prepare(ctx context.Context, d *db.DB, h Header) error {
 	}
 	first, err := db.ParseDate(*h.FirstDay)
 	if err != nil {
-		return damaged("first_day: %v", err)
+		return newDamagedError("first_day: %v", err)
 	}
 	last, err := db.ParseDate(*h.LastDay)
 	if err != nil {
-		return damaged("last_day: %v", err)
+		return newDamagedError("last_day: %v", err)
 	}
 	return d.CreatePartitions(ctx, first, last)
 }
@@ -141,14 +141,14 @@ func (l *loader) beginRestore() error {
 func (l *loader) startTable(t tableStart) error {
 	at := slices.IndexFunc(l.tables, func(s db.StoredTable) bool { return s.Name == t.Table })
 	if at < 0 {
-		return damaged("the table %q is unknown", t.Table)
+		return newDamagedError("the table %q is unknown", t.Table)
 	}
 	stored := l.tables[at].Columns
 	l.table, l.names, l.columns, l.org = t.Table, nil, nil, -1
 	for i, c := range t.Columns {
 		at := slices.IndexFunc(stored, func(s db.StoredColumn) bool { return s.Name == c.Name && s.Kind == c.Kind })
 		if at < 0 {
-			return damaged("table %s has no column %s of the kind %s", t.Table, c.Name, c.Kind)
+			return newDamagedError("table %s has no column %s of the kind %s", t.Table, c.Name, c.Kind)
 		}
 		if c.Name == "organisation_id" {
 			l.org = i
@@ -163,7 +163,7 @@ func (l *loader) addRow(values []any) error {
 	for i, c := range l.columns {
 		value, err := c.Insertable(values[i])
 		if err != nil {
-			return damaged("column %s of table %s: %v", c.Name, l.table, err)
+			return newDamagedError("column %s of table %s: %v", c.Name, l.table, err)
 		}
 		if text, ok := value.(string); ok {
 			l.bytes += len(text)

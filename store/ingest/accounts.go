@@ -333,7 +333,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}
-	org, err := d.organisation()
+	org, err := d.readOrganisation()
 	if err != nil {
 		return err
 	}
@@ -440,8 +440,8 @@ func (d discovery) resumeStopped(a *store.Account, found []FoundVideo) ([]store.
 	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error
 }
 
-// organisation returns the organisation to whose data d writes.
-func (d discovery) organisation() (store.Organisation, error) {
+// readOrganisation returns the organisation to whose data d writes.
+func (d discovery) readOrganisation() (store.Organisation, error) {
 	var o store.Organisation
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }

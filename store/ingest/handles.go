@@ -101,7 +101,7 @@ func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {
 		return err
 	}
-	org, err := d.organisation()
+	org, err := d.readOrganisation()
 	if err != nil {
 		return err
 	}

@@ -379,7 +379,7 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
 	setCount := db.AssignPointer[int64]
 	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // set a hidden count to nil
+		setCount = func(to **int64, from *int64) { *to = from } // a hidden count becomes nil
 	}
 	counts := f.reportedCounts()
 	for i, latest := range v.LatestFields() {

@@ -78,7 +78,7 @@ func parse(raw string) (Link, *Error) {
 // parseOne parses a link without surrounding text. The parameter depth is 0 for the link that the caller passed, and 1 for a link that was
 // found inside another link.
 func parseOne(s string, depth int) (Link, *Error) {
-	a, err := split(s)
+	a, err := splitLink(s)
 	if err != nil {
 		return Link{}, err
 	}
@@ -107,8 +107,8 @@ type address struct {
 	depth    int      // 0 for the link that the caller passed, 1 for a link that was found inside another link
 }
 
-// split splits a link into its parts. It refuses a link that is not a web address of a platform.
-func split(s string) (*address, *Error) {
+// splitLink splits a link into its parts. It refuses a link that is not a web address of a platform.
+func splitLink(s string) (*address, *Error) {
 	if s == "" {
 		return nil, refuse(InvalidURL, "The link is empty; paste the address of a video or an account.")
 	}
@@ -243,7 +243,7 @@ func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPar
 
 // queryValue returns the first value of the query parameter with the given name, decoded once, or "" if the query does not have the parameter.
 func (a *address) queryValue(name string) string {
-	for pair := range pairs(a.query) {
+	for pair := range queryPairs(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
 			return unescapeQuery(value)
 		}
@@ -251,9 +251,9 @@ func (a *address) queryValue(name string) string {
 	return ""
 }
 
-// pairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
+// queryPairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
 // in links of old programs.
-func pairs(query string) func(yield func(string) bool) {
+func queryPairs(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
 			pair := query
@@ -269,8 +269,8 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// addressInFragment returns the address that a link such as "https://host/#!/path?query" or "https://host/#/path" means: the host of the link,
-// with the path and query that are in its fragment. Old web applications used such links. It returns nil if the fragment is not a path.
+// addressInFragment returns the address of a link such as "https://host/#!/path?query" or "https://host/#/path". It has the host of the link, and
+// the path and query that are in its fragment. Old web applications used such links. addressInFragment returns nil if the fragment is not a path.
 func (a *address) addressInFragment() *address {
 	fragment := a.fragment
 	if fragment == "" { // the "#" can be percent-encoded

@@ -202,7 +202,7 @@ func (a *address) youtubeInnerLink() (inner string, ok bool) {
 // links have the query in the fragment. It returns false if there is no valid video id.
 func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
-		for pair := range pairs(query) {
+		for pair := range queryPairs(query) {
 			key, value, _ := strings.Cut(strings.TrimPrefix(pair, "?"), "=")
 			if !strings.EqualFold(key, "v") && !strings.EqualFold(key, "vi") {
 				continue

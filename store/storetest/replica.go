@@ -17,9 +17,9 @@ type Replica struct {
 	primary, own *sql.DB
 }
 
-// NewReplicated starts a PostgreSQL server and a streaming replica of it, and stops both when the test ends. The method Crash is only for the
+// NewServerWithReplica starts a PostgreSQL server and a streaming replica of it, and stops both when the test ends. The method Crash is only for the
 // primary.
-func NewReplicated(t testing.TB) (primary *Server, replica *Replica) {
+func NewServerWithReplica(t testing.TB) (primary *Server, replica *Replica) {
 	t.Helper()
 	primary, replicaServer := startServers(t, "--replica")
 	replica = &Replica{Server: replicaServer}

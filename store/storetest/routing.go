@@ -28,8 +28,8 @@ const (
 	DefinitionNodes Nodes = "all nodes (definition of a table)"
 )
 
-// These patterns match statements that write or lock rows, statements that change the definition of a table, and the names of the
-// partitions of snapshots_daily.
+// The patterns below match statements that write or lock rows, statements that change the definition of a table, and the names of the partitions of
+// snapshots_daily.
 var (
 	rowWrites   = regexp.MustCompile(`(?i)\b(INSERT INTO|UPDATE|DELETE FROM|FOR UPDATE|FOR SHARE)\b`)
 	definitions = regexp.MustCompile(`(?i)^\s*(CREATE|ALTER|DROP|LOCK)\b`)

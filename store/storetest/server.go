@@ -117,7 +117,7 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 		}
 	}
 	t.Cleanup(thaw)
-	for pid, parent := range parents(t) {
+	for pid, parent := range parentProcesses(t) {
 		if parent == main {
 			stopped = append(stopped, pid)
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
@@ -140,11 +140,11 @@ func (s *Server) mainProcess(t testing.TB) int {
 	defer func() { require.NoError(t, admin.Close()) }()
 	var serving int
 	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
-	return parents(t)[serving]
+	return parentProcesses(t)[serving]
 }
 
-// parents returns the parent process id of each process of this machine.
-func parents(t testing.TB) map[int]int {
+// parentProcesses returns the parent process id of each process of this machine.
+func parentProcesses(t testing.TB) map[int]int {
 	t.Helper()
 	list, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,ppid=").Output()
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func (r *recorder) addStatement(engine, statement string) error {
 	return json.NewEncoder(r.file).Encode(s)
 }
 
-// These patterns match the parts of a statement that depend on its parameters.
+// The patterns below match the parts of a statement that depend on its parameters.
 var (
 	numbered  = regexp.MustCompile(`\$\d+`)
 	blanks    = regexp.MustCompile(`\s+`)
@@ -86,14 +86,14 @@ func statementForm(statement string) string {
 	return monthTables.ReplaceAllString(s, "snapshots_daily_YYYYMM")
 }
 
-// These patterns match the files of the store, and the files through which all functions of the store run their statements.
+// The patterns below match the files of the store, and the files through which all functions of the store run their statements.
 var (
 	storeFiles = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// These patterns match the end of the name of a closure or of a generic function, and the names of the functions into which the compiler has
-// inlined a function.
+// The patterns below match the end of the name of a closure or of a generic function. They also match the names of the functions into which the
+// compiler has inlined a function.
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)

@@ -153,7 +153,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 		case repeat.Err() != nil, !d.dialect.isWorthRepeating(err, attempt):
 			return Translate(err)
 		}
-		if pause(repeat, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
+		if waitFor(repeat, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
 			return Translate(err)
 		}
 	}

@@ -158,7 +158,7 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
 	for {
-		if err := pool.PingContext(ctx); !isLocked(err) || pause(wait, 10*time.Millisecond) != nil {
+		if err := pool.PingContext(ctx); !isLocked(err) || waitFor(wait, 10*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -358,7 +358,7 @@ func isUnreachable(err error) bool {
 		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction.
 		// An error of class 40 is returned only after all attempts of the transaction have failed.
 		switch e.Code {
-		case "25006", "25P03", "55P03", "57014": // in this order: read-only server; timeout of an idle transaction, of a lock, of a statement
+		case "25006", "25P03", "55P03", "57014": // the codes mean, in this order: read-only server; timeout of an idle transaction, of a lock, of a statement
 			return true
 		}
 		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")

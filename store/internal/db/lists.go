@@ -77,7 +77,7 @@ func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes 
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.ExecWrites(tx, statement, args...) {
 		var rows []T
-		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // not Scan: it would format all parameters for the log, which takes long
+		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // Scan would format all parameters for the log, which takes long
 			return nil, err
 		}
 		found = append(found, rows...)
@@ -146,7 +146,8 @@ func (l OrgRows) splitByOrg() []OrgRows {
 	return parts
 }
 
-// completeStatement returns the complete statement that uses the rows of the part. Each {org} in the text is replaced by p.org.
+// completeStatement returns the given statement, preceded by a WITH clause with the rows of the part. It replaces each {org} in the statement by
+// p.org.
 func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write {
 	list, all := p.With(tx)
 	w := Write{list, all}
@@ -259,7 +260,7 @@ func arraysQuery(form string, types []string, rows [][]any) (query string, args 
 // array is an array parameter of PostgreSQL. It implements pgtype.ArrayGetter.
 type array struct {
 	length int
-	at     func(i int) any // returns the value with the index i, in a type that pgx sends in binary form
+	at     func(i int) any // function that returns the value with the index i, in a type that pgx sends in binary form
 }
 
 // Dimensions implements pgtype.ArrayGetter.

@@ -72,7 +72,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 		}
 		if isLocked(err) {
 			d.logger.InfoContext(ctx, "the migration waits for a lock that another session holds, for example a running dump of the database", "error", err)
-			if err := pause(ctx, lockPause); err != nil {
+			if err := waitFor(ctx, lockPause); err != nil {
 				return applied, fmt.Errorf("migrate: %w", err)
 			}
 			continue
@@ -148,8 +148,8 @@ func isLocked(err error) bool {
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
-// pause waits for the duration d. If ctx ends before that, it returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
+// waitFor waits for the duration d. If ctx ends before that, it returns the error of ctx.
+func waitFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

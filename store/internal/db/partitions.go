@@ -92,7 +92,7 @@ func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check 
 		if attempt == dropAttempts {
 			return ErrMonthBusy
 		}
-		if err := pause(ctx, lockPause); err != nil {
+		if err := waitFor(ctx, lockPause); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (d *DB) CreatePartitions(ctx context.Context, from, to Date) error {
 		if !isLocked(err) {
 			return err
 		}
-		if stopped := pause(ctx, lockPause); stopped != nil {
+		if stopped := waitFor(ctx, lockPause); stopped != nil {
 			return errors.Join(stopped, err)
 		}
 	}

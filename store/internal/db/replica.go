@@ -185,7 +185,7 @@ func (r *replica) usePrimary(cause error) {
 	}
 	r.logger.Warn("the replica cannot be used", "error", cause)
 	r.probes.Go(func() {
-		for pause(r.running, replicaProbes) == nil {
+		for waitFor(r.running, replicaProbes) == nil {
 			probe, cancel := context.WithTimeout(r.running, replicaProbes)
 			var isReplica bool
 			err := r.pool.QueryRowContext(probe, "SELECT pg_is_in_recovery()").Scan(&isReplica)

@@ -50,7 +50,7 @@ func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Or
 		return nil, Translate(err)
 	}
 	s.rows = slices.Clip(s.rows)
-	slices.SortFunc(s.rows, s.compare)
+	slices.SortFunc(s.rows, s.compareRows)
 	return s, nil
 }
 
@@ -62,9 +62,9 @@ func (s *Sequence) Len() int64 {
 	return int64(len(s.rows))
 }
 
-// compare compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that
+// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that
 // of the SQL of SortColumn.window.
-func (s *Sequence) compare(a, b sequenceRow) int {
+func (s *Sequence) compareRows(a, b sequenceRow) int {
 	if a.key.null != b.key.null {
 		if a.key.null {
 			return 1
@@ -100,7 +100,7 @@ func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 			return nil, false, err
 		}
 		var found bool
-		if from, found = slices.BinarySearchFunc(s.rows, sequenceRow{key, w.After.ID}, s.compare); found {
+		if from, found = slices.BinarySearchFunc(s.rows, sequenceRow{key, w.After.ID}, s.compareRows); found {
 			from++
 		}
 	}

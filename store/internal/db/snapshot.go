@@ -236,7 +236,7 @@ func (postgresDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each f
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // returns the connection to the pool
+	defer func() { _ = conn.Close() }() // Close returns the connection to the pool
 	return conn.Raw(func(c any) error {
 		repeatable := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 		return pgx.BeginTxFunc(ctx, c.(*stdlib.Conn).Conn(), repeatable, func(tx pgx.Tx) error {

@@ -5,7 +5,7 @@
 ALTER TABLE fetch_targets ADD COLUMN pace smallint NOT NULL DEFAULT 0;
 ALTER TABLE fetch_targets ADD COLUMN turn bigint NOT NULL DEFAULT 0;
 
--- The highest value of the column turn that an organisation's targets have had in the interactive lane, for each platform and kind.
+-- The table org_turns has the highest value of the column turn that an organisation's targets have had in the interactive lane, for each platform and kind.
 CREATE TABLE org_turns (
   source          text   NOT NULL,
   kind            text   NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE org_turns (
   PRIMARY KEY (source, kind, organisation_id)
 );
 
--- Periodic jobs. A process claims a job by moving next_at ahead, so that only one process runs it.
+-- The table jobs has the periodic jobs. A process claims a job by moving next_at ahead, so that only one process runs the job.
 CREATE TABLE jobs (
   name    text   NOT NULL PRIMARY KEY,
   next_at bigint NOT NULL,

@@ -9,7 +9,7 @@ UPDATE idempotency_keys SET bytes = 400 + 2 * length(key) + COALESCE(length(body
 DROP INDEX idempotency_keys_created;
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at, bytes);
 
--- The sum of idempotency_keys.bytes of each organisation.
+-- The table idempotency_usage has the sum of the column bytes of idempotency_keys for each organisation.
 CREATE TABLE idempotency_usage (
   organisation_id uuid   NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   bytes           bigint NOT NULL

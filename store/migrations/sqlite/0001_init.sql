@@ -141,7 +141,7 @@ CREATE TABLE snapshots_daily (
   FOREIGN KEY (organisation_id, video_id) REFERENCES videos (organisation_id, id) ON DELETE CASCADE
 ) WITHOUT ROWID;
 
--- The last point of each week, for days older than 90 days.
+-- The table snapshots_weekly has one point for each week: the last point of the week. It is used for days older than 90 days.
 CREATE TABLE snapshots_weekly (
   organisation_id text   NOT NULL,
   video_id        text   NOT NULL,
@@ -207,7 +207,7 @@ CREATE TABLE collection_accounts (
 );
 CREATE INDEX collection_accounts_account ON collection_accounts (organisation_id, account_id);
 
--- Running totals of an organisation. With them, the total of a list and the sums of a day are read from one row.
+-- The table organisation_totals has the present totals of each organisation. So the total of a list and the sums of a day are read from one row.
 CREATE TABLE organisation_totals (
   organisation_id text   NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   videos          integer NOT NULL,
@@ -238,7 +238,7 @@ CREATE TABLE organisation_days (
   PRIMARY KEY (organisation_id, day)
 );
 
--- Number of the organisation's videos that were uploaded on each day.
+-- The table organisation_uploads has the number of an organisation's videos that were uploaded on each day.
 CREATE TABLE organisation_uploads (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   day             text NOT NULL,
@@ -262,7 +262,7 @@ CREATE TABLE account_days (
   FOREIGN KEY (organisation_id, account_id) REFERENCES accounts (organisation_id, id) ON DELETE CASCADE
 );
 
--- Answers to requests with an Idempotency-Key header. They are kept for a day.
+-- The table idempotency_keys has the answers to requests with an Idempotency-Key header. They are kept for a day.
 CREATE TABLE idempotency_keys (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   operation       text NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Refresh tokens of sources. The platform replaces a refresh token at each use. The source encrypts its token.
+-- The table source_tokens has the refresh tokens of sources. The platform replaces a refresh token at each use. The source encrypts its token.
 CREATE TABLE source_tokens (
   source     text    NOT NULL,
   account    text    NOT NULL,
