@@ -81,7 +81,7 @@ type Tracking struct {
 	Now db.Instant
 }
 
-// AccountIDs returns the id of the account of each link. The key of the result is the AccountKey of the account. Accounts creates missing
+// AccountIDs returns the id of the account of each link. The key of the result is the AccountKey of the account. AccountIDs creates missing
 // accounts and skips links without a handle.
 func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	_, ids, err := t.storedVideos(links)

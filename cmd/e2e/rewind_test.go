@@ -57,8 +57,8 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(path)
 }
 
-// newCluster creates a data directory, starts PostgreSQL on it and creates an empty database. If the server is killed, it loses no committed
-// transaction.
+// newCluster creates a data directory, starts a PostgreSQL server with this directory, and creates an empty database. The server keeps every
+// committed transaction, even if a test kills it.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "reeltally-rewind") //nolint:usetesting // the user of PostgreSQL has no access to t.TempDir

@@ -101,7 +101,7 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	}
 }
 
-// updateDays updates the rows of organisation_days, and the rows of account_days of the accounts whose videos the import changes.
+// updateDays updates the rows of organisation_days. It also updates the rows of account_days of the accounts whose videos the import changes.
 func (i *importing) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {

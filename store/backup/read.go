@@ -50,7 +50,7 @@ type reader struct {
 	progress func(done, of int64)
 }
 
-// newReader returns a reader for the backup in from. It reads and checks the header of the backup.
+// newReader returns a reader for a backup, which it reads from the parameter from. It reads and checks the header of the backup.
 func newReader(from io.Reader, progress func(done, of int64)) (*reader, error) {
 	text, err := zstd.NewReader(from)
 	if err != nil {

@@ -24,8 +24,8 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	}
 }
 
-// compareStates copies the present fetch statuses of videos. It returns a function that compares the videos with these statuses and adds
-// events about the changes. Only the keys and the statuses of the videos must be set.
+// compareStates copies the present fetch statuses of videos. It returns a function that compares the videos with these statuses and adds events
+// about the changes. The function uses only the keys and the statuses of the videos.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
 	if !w.events.IsRecordingAny() {
 		return func() error { return nil }

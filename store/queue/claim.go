@@ -95,10 +95,10 @@ type ClaimRequest struct {
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
-// targets of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are
-// ordered by the column turn, the position that a target got when it was requested. In the other lanes, the target that is due longest
-// comes first. If no organisation tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
+// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane, targets
+// of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are ordered by the
+// column turn, a number that a target got when it was requested. In the other lanes, the target that is due longest comes first. If no organisation
+// tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -187,9 +187,8 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // at most waitingFront organisations wait, the first target of each of them is compared.
 const waitingFront = 1000
 
-// dueTargets returns targets of a lane that become due after the time in the parameter after, and not later than the time in the parameter
-// by. It returns at most as many targets as the parameter limit says. If the parameter after is not zero, it leaves out targets that a
-// collector has claimed and targets whose last fetch failed.
+// dueTargets returns at most limit targets of a lane that become due after the time in the parameter after, and not later than the time in the
+// parameter by. If the parameter after is not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
 func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
@@ -197,8 +196,8 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of
-		// turns.
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of the column
+		// turn.
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by

@@ -18,22 +18,23 @@ import (
 // time are served alternately, and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing.
 // In this implementation, each target has the same weight.
 
-// orgTurn is a row of org_turns: the turn that was last given to a target of an organisation in the interactive lane of a source. A turn is
-// the position of a target in this lane.
+// orgTurn is a row of org_turns: the turn that was last given to a target of an organisation in the interactive lane of a source. In this lane, the
+// target with the lowest turn is claimed first.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Turn           int64
 }
 
-// TurnKey identifies the targets that share one sequence of turns: the targets of one organisation that the source Route fetches.
+// TurnKey identifies the targets that share one sequence of turns: the targets of one organisation that the source Route fetches. A turn
+// orders the targets of the interactive lane.
 type TurnKey struct {
 	Route        string
 	Organisation uuid.UUID // the zero UUID if the target needs no turn
 }
 
-// TakeTurns returns a new turn for each of the keys, in the order of keys. A turn is a target's position in the interactive lane of a source.
-// The turn is 0 if the key has no organisation.
+// TakeTurns returns a new turn for each of the keys, in the order of keys. A turn orders the targets in the interactive lane of a source:
+// the target with the lowest turn is claimed first. The turn is 0 if the key has no organisation.
 func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	last, turns := map[TurnKey]int64{}, make([]int64, len(keys))
 	for i, k := range keys {

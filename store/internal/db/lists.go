@@ -173,7 +173,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	case tx.Name() == "sqlite":
 		query, args = jsonQuery(types, rows)
 	case IsSharded(tx):
-		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // Citus refuses the subqueries in some statements
+		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // Citus refuses the subquery of the other form in some statements
 	default:
 		query, args = arraysQuery("(SELECT CAST(? AS %s[]))", types, rows)
 	}

@@ -60,7 +60,7 @@ func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 		}
 		require.Empty(t, storetest.Column[string](t, db, left))
 
-		again := db.Open(t) // a second process, because the first process still has the dropped partitions in its cache
+		again := db.Open(t) // the first process still has the dropped partitions in its cache, so the test opens the database like a second process
 		applied, err := again.Migrate(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, applied)
@@ -242,7 +242,7 @@ func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *tes
 	}
 }
 
-// statementsUp returns the statements in the part Up of a migration, without comments.
+// statementsUp returns the statements of a migration before the line "-- +goose Down", without comments.
 func statementsUp(migration string) []string {
 	up, _, _ := strings.Cut(migration, "-- +goose Down")
 	var statements []string

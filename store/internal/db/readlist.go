@@ -50,8 +50,8 @@ type ListSpec[R any] struct {
 	// Each, if set, is called for each row of the window as soon as the row is read, if Completer returns a function. The rows are then not
 	// in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
 	Each func(row *R) error
-	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after
-	// the statement Before has run. It must be set if Each is set.
+	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after the
+	// statement Before has run. Completer must be set if the field Each is set.
 	Completer func() func(row *R)
 }
 

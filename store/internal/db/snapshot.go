@@ -157,7 +157,7 @@ type Snapshot struct {
 	each    func(ctx context.Context, query string, f func(*Values) error) error
 }
 
-// Snapshot calls f with a Snapshot, with which f can read the database as it is at this moment. The statements have no time limit.
+// Snapshot calls the function f, and passes to it a Snapshot of the database at this moment. The statements of the Snapshot have no time limit.
 func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 	return Translate(d.dialect.snapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
 		return f(&Snapshot{dialect: d.dialect, each: each})
