@@ -30,7 +30,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const callers, writes = 3, 60
-	primary, replica := storetest.NewReplicated(t)
+	primary, replica := storetest.NewServerWithReplica(t)
 	primary.New(t, "reels")
 	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + primary.Database("reels"), "REELTALLY_DATABASE_READ_URL=" + replica.Database("reels"),
 		"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}

@@ -222,8 +222,8 @@ func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// upsertDays inserts rows, a slice of n rows, into a table. If the table already has a row with the same key, saveDays updates that row: it
-// replaces the values of the columns that are named in sums.
+// upsertDays inserts n rows into a table. The parameter rows is the slice of these rows. If the table already has a row with the same key,
+// upsertDays replaces the values of that row in the columns that sums names.
 func (i *importing) upsertDays(table string, key, sums []string, rows any, n int) error {
 	if n == 0 {
 		return nil
