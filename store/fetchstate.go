@@ -31,7 +31,7 @@ func (s *FetchState) asOf(now db.Instant) {
 }
 
 // ApplyChange applies the change c, which is the result of a fetch. The parameter fetchedAt is when the source was asked, and nextAt is when the
-// next fetch is due. The parameter hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a
+// next fetch is due. The parameter hasNumbers is true if the organisation has numbers of the video or account. ApplyChange does nothing if a
 // later attempt was already applied.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {

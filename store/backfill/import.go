@@ -411,7 +411,7 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 }
 
 // mergeVideo sets m.after, the video as it is after the import, and adds the rows of the video's new points to i. If the import does not change
-// the video, merge adds nothing.
+// the video, mergeVideo adds nothing.
 func (i *importing) mergeVideo(m *mergedVideo) {
 	m.after = m.before
 	if !m.fillDetails() && len(m.added) == 0 && !m.isNew {
