@@ -180,7 +180,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if err != nil {
 		return nil, err
 	}
-	return caller.Org.At(version), setTag(ctx, s.versionTag(version, facts))
+	return caller.Org.AtVersion(version), setTag(ctx, s.versionTag(version, facts))
 }
 
 // checkNotModifiedTogether does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
@@ -198,9 +198,9 @@ func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string,
 	if err != nil {
 		return nil, err
 	}
-	org := caller.Org.Remembering()
+	org := caller.Org.WithRememberedVersion()
 	k.later = func() {
-		if version, read := org.Remembered(); read {
+		if version, read := org.RememberedVersion(); read {
 			k.tag = s.versionTag(version, facts)
 		}
 	}

@@ -57,14 +57,14 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		return nil, db.Translate(err)
 	}
 	matching := o.matchingAccounts(ctx, query).Session(&gorm.Session{})
-	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.At(v).completeAccounts}
+	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.AtVersion(v).completeAccounts}
 	filtered := matching
 	if query.CollectionID != nil || len(query.Collections) > 0 {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
 		if err != nil {
 			return nil, db.Translate(err)
 		}
-		spec.Sequence, err = o.sequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.accountsInCollections(ctx, query, matching) })
+		spec.Sequence, err = o.readSequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.accountsInCollections(ctx, query, matching) })
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		}
 	}
 	if spec.Sequence == nil {
-		if spec.Total, err = o.count(ctx, v, filtered); err != nil {
+		if spec.Total, err = o.countRows(ctx, v, filtered); err != nil {
 			return nil, db.Translate(err)
 		}
 		spec.Unchanged = o.unchangedSince(v)
@@ -86,7 +86,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 // matchingAccounts returns a database query for the accounts that match all conditions of query, except the conditions on collections. The
 // query has no ORDER BY and no LIMIT yet.
 func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
-	q := o.q(ctx, "accounts")
+	q := o.scopedQuery(ctx, "accounts")
 	if query.CollectionID == nil && !query.IncludeLinked {
 		q = q.Where("(accounts.tracked OR accounts.removed)")
 	}
@@ -145,14 +145,14 @@ func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
+	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.scopedQuery(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
 	if err != nil {
 		return Account{}, err
 	}
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	_, _, err = o.At(v).completeAccounts(ctx, found, 0)
+	_, _, err = o.AtVersion(v).completeAccounts(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 

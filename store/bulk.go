@@ -30,7 +30,7 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 		return ids, nil
 	}
 	var rows []Video
-	err := o.q(ctx, "videos").Select("videos.id", "videos.platform", "videos.external_id").
+	err := o.scopedQuery(ctx, "videos").Select("videos.id", "videos.platform", "videos.external_id").
 		Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Find(&rows).Error
 	if err != nil {
 		return nil, db.Translate(err)
@@ -54,7 +54,7 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 		external, names = append(external, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
 	}
 	var rows []Account
-	err := o.q(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.username", "accounts.handle_current").
+	err := o.scopedQuery(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.username", "accounts.handle_current").
 		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", external, names).Find(&rows).Error
 	if err != nil {
 		return nil, db.Translate(err)

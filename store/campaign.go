@@ -193,9 +193,9 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	if err := o.hasCollection(ctx, q.Collection); err != nil {
 		return nil, err
 	}
-	selected := o.q(ctx, "collections").Where("collections.id = ?", q.Collection)
+	selected := o.scopedQuery(ctx, "collections").Where("collections.id = ?", q.Collection)
 	if q.IncludeChildren {
-		selected = o.q(ctx, "collections").Where("collections.id = ? OR collections.id IN (?)", q.Collection,
+		selected = o.scopedQuery(ctx, "collections").Where("collections.id = ? OR collections.id IN (?)", q.Collection,
 			o.s.db.Read(ctx).Raw(subtree, map[string]any{"org": o.id, "parent": q.Collection}))
 	}
 	var found []CollectionName

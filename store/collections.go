@@ -154,7 +154,7 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 
 // ListCollections returns a list of the collections that match query. If query.ParentID is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
-	q := o.q(ctx, "collections")
+	q := o.scopedQuery(ctx, "collections")
 	switch {
 	case query.Roots:
 		q = q.Where("collections.parent_id IS NULL")
@@ -191,7 +191,7 @@ SELECT id FROM below`
 // Collection returns the collection with the given id, or ErrNotFound. If counts is true, Collection also sets VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
-	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
+	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Limit(1)
 	if counts {
 		args := map[string]any{"org": o.id, "id": id}
 		q = q.Select(`collections.*, COALESCE((SELECT vc.n FROM (`+forOne.Replace(videoCounts)+`) AS vc), 0) AS video_count,
@@ -214,7 +214,7 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) (bytes
 	for i := range collections {
 		ids[i], at[collections[i].ID] = collections[i].ID, i
 	}
-	q := o.q(ctx, "collection_hashtags")
+	q := o.scopedQuery(ctx, "collection_hashtags")
 	condition, arg := db.AnyOf(q, "collection_id", "?", ids)
 	err = o.s.db.EachRow(ctx, q.Where(condition, arg).Select("collection_id, tag").Order("tag"), func(row *db.Values) error {
 		c, tag := &collections[at[row.ID(0)]], row.String(1)

@@ -31,9 +31,9 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// count returns the number of rows of the query q. The parameter v is the organisation's version, as the caller has read it. The number is cached
-// until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
-func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
+// countRows returns the number of rows of the query q. The parameter v is the organisation's version, as the caller has read it. The number is
+// cached until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
+func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)
 	if err != nil {

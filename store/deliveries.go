@@ -166,7 +166,7 @@ func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (W
 		return w, org, nil, err
 	}
 	var due []Delivery
-	err = o.q(ctx, "webhook_deliveries").Where("webhook_id = ? AND next_at <= ?", w.ID, s.db.Now()).Order("next_at, id").Limit(limit).Find(&due).Error
+	err = o.scopedQuery(ctx, "webhook_deliveries").Where("webhook_id = ? AND next_at <= ?", w.ID, s.db.Now()).Order("next_at, id").Limit(limit).Find(&due).Error
 	if err != nil || len(due) == 0 {
 		return w, org, nil, db.Translate(err)
 	}
@@ -175,7 +175,7 @@ func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (W
 		positions[i] = d.Position
 	}
 	var rows []eventRow
-	if err := o.q(ctx, "events").Where("position IN ?", positions).Find(&rows).Error; err != nil {
+	if err := o.scopedQuery(ctx, "events").Where("position IN ?", positions).Find(&rows).Error; err != nil {
 		return w, org, nil, db.Translate(err)
 	}
 	events := map[int64]Event{}

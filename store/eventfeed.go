@@ -41,7 +41,7 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed
-	if err := o.q(ctx, "event_feeds").Find(&feeds).Error; err != nil {
+	if err := o.scopedQuery(ctx, "event_feeds").Find(&feeds).Error; err != nil {
 		return 0, db.Translate(err)
 	}
 	if len(feeds) == 1 && feeds[0].Enabled && feeds[0].ReadAt > now.Add(-feedReadAccuracy) {
@@ -72,7 +72,7 @@ func EventPosition(position int64, id uuid.UUID) Position {
 
 // ListEvents returns a list of the organisation's events, the oldest first.
 func (o *Org) ListEvents(ctx context.Context, query EventQuery) (*db.List[Event], error) {
-	q := o.q(ctx, "events")
+	q := o.scopedQuery(ctx, "events")
 	if len(query.Types) > 0 {
 		q = q.Where("events.type IN ?", query.Types)
 	}
@@ -99,7 +99,7 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	before := o.s.db.Now().Add(-db.EventRetention)
 	old := func(q *gorm.DB) *gorm.DB { return q.Where("events.created_at < ?", before) }
 	var found []int64
-	if err := old(o.q(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
+	if err := old(o.scopedQuery(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
 		return 0, db.Translate(err)
 	}
 	err = o.change(ctx, func(tx *gorm.DB) error {
@@ -128,7 +128,7 @@ const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
 func (o *Org) PauseUnusedFeed(ctx context.Context) error {
 	before := o.s.db.Now().Add(-db.EventRetention)
 	var unused int64
-	if err := o.q(ctx, "event_feeds").Where(unusedFeed, before, o.id).Count(&unused).Error; err != nil || unused == 0 {
+	if err := o.scopedQuery(ctx, "event_feeds").Where(unusedFeed, before, o.id).Count(&unused).Error; err != nil || unused == 0 {
 		return db.Translate(err)
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {

@@ -27,7 +27,7 @@ type ExportQuery struct {
 // Export returns up to q.Limit videos with their histories, ordered by the videos' ids. It includes videos without points. If it returns
 // fewer than q.Limit videos, there are no more videos.
 func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error) {
-	videos := o.q(ctx, "videos").Order("videos.id").Limit(q.Limit)
+	videos := o.scopedQuery(ctx, "videos").Order("videos.id").Limit(q.Limit)
 	if q.After != uuid.Nil {
 		videos = videos.Where("videos.id > ?", q.After)
 	}

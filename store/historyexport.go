@@ -43,7 +43,7 @@ const pointBytes = 512
 // ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. So a video
 // that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
-	videos := o.q(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
+	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
 		Complete: func(ctx context.Context, rows []VideoPoints, _ int64) (completed int, bytes int64, err error) {
 			ids := make([]uuid.UUID, len(rows))

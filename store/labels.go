@@ -46,7 +46,7 @@ func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *
 // collectionsNamed returns the ids of the collections whose name or id is in names. It leaves out unknown names.
 func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
-	q := o.q(ctx, "collections").Select("id").Where("(name IN ? OR CAST(id AS text) IN ?)", names, namesAndIDs(names))
+	q := o.scopedQuery(ctx, "collections").Select("id").Where("(name IN ? OR CAST(id AS text) IN ?)", names, namesAndIDs(names))
 	return ids, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		ids = append(ids, row.ID(0))
 		return nil
@@ -70,7 +70,7 @@ func namesAndIDs(names []string) []string {
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // number of bytes that each label of all takes in JSON
-	single  []labelSet             // for each label of all, the set that has only this label; most rows have one label at most
+	single  []labelSet             // the set that has only the label all[i], for each i; rows with exactly one label share these sets
 	tags    map[string][]int       // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
@@ -96,8 +96,8 @@ type labelled struct {
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
 
-// find returns the labels of row, which is a video or an account.
-func (l *labels) find(row labelled) labelSet {
+// labelsOf returns the labels of row, which is a video or an account.
+func (l *labels) labelsOf(row labelled) labelSet {
 	if len(l.all) == 0 {
 		return labelSet{}
 	}
@@ -136,7 +136,7 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 				accounts = append(accounts, *r.account)
 			}
 		}
-		l, err := o.labels(ctx, videos, db.Distinct(accounts))
+		l, err := o.readLabels(ctx, videos, db.Distinct(accounts))
 		if errors.Is(err, errTooManyMembers) {
 			size = (size + 1) / 2
 			continue
@@ -146,7 +146,7 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 		}
 		done = to
 		for i := from; i < to; i++ {
-			found := l.find(row(i))
+			found := l.labelsOf(row(i))
 			set(i, found.labels)
 			bytes += found.bytes
 		}
@@ -181,10 +181,10 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// labels returns the collections of the organisation, and those members of them that are among the given videos and accounts. It can also
+// readLabels returns the collections of the organisation, and those members of them that are among the given videos and accounts. It can also
 // return all members, for example if the cache has them. It returns errTooManyMembers if it would have to read more than maxMembers
 // members. It reads the version of the labels first and the labels second, so the labels are never older than the version.
-func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
+func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels
 		return cached, nil
 	}
 	if load {
-		all, err := o.memberships(ctx, "TRUE", "TRUE", nil, maxCachedMembers)
+		all, err := o.readMemberships(ctx, "TRUE", "TRUE", nil, maxCachedMembers)
 		if !errors.Is(err, errTooManyMembers) {
 			if err == nil {
 				o.s.labels.put(o.id, v.labels, all)
@@ -206,12 +206,12 @@ func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels
 	q := o.s.db.Read(ctx)
 	ofVideo, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
 	ofAccount, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
-	return o.memberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
+	return o.readMemberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
 }
 
-// memberships reads the collections of the organisation and their members. The SQL conditions ofVideo and ofAccount select the members, and
-// args has the named arguments of these conditions. memberships returns errTooManyMembers if there are more than limit members.
-func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
+// readMemberships reads the collections of the organisation and their members. The SQL conditions ofVideo and ofAccount select the members, and
+// args has the named arguments of these conditions. readMemberships returns errTooManyMembers if there are more than limit members.
+func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
 	maps.Copy(named, args)
 	query := strings.NewReplacer("{m.video_id}", ofVideo, "{m.account_id}", ofAccount).Replace(memberships)

@@ -77,7 +77,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 
 // An Org that reads the version with its first list must read the version before all other data. Otherwise the ETag of an answer could
 // contain a newer version than the data of the answer.
-func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
+func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -121,8 +121,8 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 				return err
 			}, 2},
 		} {
-			view := o.Remembering()
-			_, ok := view.Remembered()
+			view := o.WithRememberedVersion()
+			_, ok := view.RememberedVersion()
 			require.False(t, ok)
 			db.Guard.Statements()
 			require.NoError(t, c.read(view), name)
@@ -130,7 +130,7 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 			require.Len(t, statements, c.statements, "%s: %q", name, statements)
 			require.Contains(t, statements[0], "organisation_totals", name)
 			require.NotContains(t, strings.Join(statements[1:], "\n"), "organisation_totals", name)
-			remembered, ok := view.Remembered()
+			remembered, ok := view.RememberedVersion()
 			require.True(t, ok, name)
 			now, err := o.Version(t.Context())
 			require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 		version, err := o.Version(t.Context())
 		require.NoError(t, err)
 		storetest.Track(t, o, storetest.ClipsFrom(t, 200, 1)...)
-		total, _ = list(o.At(version), &platforms[1])
+		total, _ = list(o.AtVersion(version), &platforms[1])
 		require.EqualValues(t, 5, total, "AtVersion must return the total of the version that was read before")
 		total, _ = list(o, &platforms[1])
 		require.EqualValues(t, 6, total)

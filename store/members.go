@@ -24,7 +24,7 @@ type collectionAccount struct {
 // hasCollection returns ErrNotFound if the organisation has no collection with the given id.
 func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	var n int64
-	if err := o.q(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
+	if err := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
 		return db.Translate(err)
 	}
 	if n == 0 {

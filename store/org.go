@@ -44,8 +44,8 @@ func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
 	return o.s.Organisation(ctx, o.id)
 }
 
-// q returns a query for the organisation's rows of a table, outside of a transaction.
-func (o *Org) q(ctx context.Context, table string) *gorm.DB {
+// scopedQuery returns a query for the organisation's rows of a table, outside of a transaction.
+func (o *Org) scopedQuery(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
@@ -67,18 +67,18 @@ type Version struct {
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// At returns an Org that does not read the version of the organisation's data and the totals of lists again, but takes them from v. v must
-// be a result of the method Version for this organisation. A request that calls Version and then At reads the version and the totals only
+// AtVersion returns an Org that does not read the version of the organisation's data and the totals of lists again, but takes them from v. v must
+// be a result of the method Version for this organisation. A request that calls Version and then AtVersion reads the version and the totals only
 // once.
-func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
+func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// Remembering returns an Org that reads the version together with its first list or history. All later lists use this version and do not
+// WithRememberedVersion returns an Org that reads the version together with its first list or history. All later lists use this version and do not
 // read it again. The Org is not safe for concurrent use.
-func (o *Org) Remembering() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
+func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// Remembered returns the version that the lists of o use. The result ok is false if o has not read the version yet, or if each list of o
+// RememberedVersion returns the version that the lists of o use. The result ok is false if o has not read the version yet, or if each list of o
 // reads it anew.
-func (o *Org) Remembered() (v Version, ok bool) {
+func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
 	}
@@ -88,19 +88,19 @@ func (o *Org) Remembered() (v Version, ok bool) {
 // version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of
 // o reads it anew.
 func (o *Org) version(ctx context.Context) (Version, error) {
-	if v, ok := o.Remembered(); ok {
+	if v, ok := o.RememberedVersion(); ok {
 		return v, nil
 	}
 	v, err := o.Version(ctx)
 	if err == nil {
-		o.remember(v)
+		o.rememberVersion(v)
 	}
 	return v, err
 }
 
-// remember stores v as the version that later lists of o use. It does nothing if each list of o reads the version anew. The caller must
+// rememberVersion stores v as the version that later lists of o use. It does nothing if each list of o reads the version anew. The caller must
 // have read v before any other data.
-func (o *Org) remember(v Version) {
+func (o *Org) rememberVersion(v Version) {
 	if o.known != nil {
 		*o.known = knownVersion{v, true}
 	}
@@ -109,7 +109,7 @@ func (o *Org) remember(v Version) {
 // unchangedSince returns a function that returns true if the organisation's data still has the version v.
 func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (same bool, err error) {
-		return same, o.s.db.EachRow(ctx, o.q(ctx, "organisation_totals").Select("version"), func(row *db.Values) error {
+		return same, o.s.db.EachRow(ctx, o.scopedQuery(ctx, "organisation_totals").Select("version"), func(row *db.Values) error {
 			same = row.Count(0) == v.Version
 			return nil
 		})
@@ -119,13 +119,13 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 // eachRow runs the SELECT rows. If o must read the version with its first list or history and has not read it yet, eachRow reads the
 // version first. On PostgreSQL, it sends both statements together.
 func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
-	if _, ok := o.Remembered(); ok || o.known == nil {
+	if _, ok := o.RememberedVersion(); ok || o.known == nil {
 		return o.s.db.EachRowOf(ctx, rows)
 	}
 	var v Version
 	err := o.s.db.EachRowOf(ctx, o.readVersion(&v), rows)
 	if err == nil {
-		o.remember(v)
+		o.rememberVersion(v)
 	}
 	return err
 }

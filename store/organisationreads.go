@@ -113,7 +113,7 @@ func (o *Org) countByPlatform(ctx context.Context, table, tracked string) (Stati
 		Tracked  int64
 		Removed  int64
 	}
-	err := o.q(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+tracked+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
+	err := o.scopedQuery(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+tracked+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
 		queue.Waiting, lateSince(o.s.db.Now()), queue.FetchDelayed).Group("1, 2").Find(&rows).Error
 	for _, r := range rows {
 		s.Total, s.Removed = s.Total+r.Tracked, s.Removed+r.Removed

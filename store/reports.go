@@ -84,7 +84,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	// The report's document contains the report's number. The document is made before the transaction, because this can take long. If
 	// another report gets the number meanwhile, the document is made again with the next number.
 	err = db.RepeatOnDuplicate(func() error {
-		if row.Number, err = o.nextReportNumber(o.q(ctx, "reports")); err != nil {
+		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)
 		}
 		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, campaign) }); err != nil {
@@ -150,13 +150,13 @@ func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 
 // Report returns the report with the given id without its document, or ErrNotFound.
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
-	row, err := o.reportRow(o.q(ctx, "reports").Omit("content"), id)
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("content"), id)
 	return row.Report, err
 }
 
 // ReportDocument returns a report and the bytes of its document, or ErrNotFound.
 func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
-	row, err := o.reportRow(o.q(ctx, "reports"), id)
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {
 		return Report{}, nil, err
 	}
@@ -200,7 +200,7 @@ var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.In
 // ListReports returns a list of the reports of a collection without their documents. The reports of a deleted collection can still be
 // listed. ListReports returns ErrNotFound if the collection is unknown and there are no reports of it.
 func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
-	q := o.q(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
+	q := o.scopedQuery(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
 	var total int64
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
 		return nil, db.Translate(err)

@@ -55,12 +55,12 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// sequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows.
+// readSequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows.
 // The key identifies the list. The function list returns the query that selects the rows.
 //
-// The database has no index that contains the members of a collection in the order of a column. So sequence reads all members once for each
-// version of the organisation's data. The caller must have read the version in the key before it calls sequence.
-func (o *Org) sequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
+// The database has no index that contains the members of a collection in the order of a column. So readSequence reads all members once for each
+// version of the organisation's data. The caller must have read the version in the key before it calls readSequence.
+func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil
 	}

@@ -38,7 +38,7 @@ func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 		return Share{}, db.Translate(err)
 	}
 	var found []Collection
-	if err := s.Org(page.OrganisationID).q(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&found).Error; err != nil {
+	if err := s.Org(page.OrganisationID).scopedQuery(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&found).Error; err != nil {
 		return Share{}, db.Translate(err)
 	}
 	if len(found) == 0 || found[0].Access == AccessPrivate || found[0].isShareExpired(s.db.Now()) {

@@ -98,12 +98,12 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 }
 
 // takesNoID lists the methods whose arguments cannot name a record of another organisation.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Remembering", "Remembered", "Tokens", "CreateToken",
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
 // readsOnly lists the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
-	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At", "Remembering", "Remembered",
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "ShareOpenedAt"}
 

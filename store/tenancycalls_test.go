@@ -106,26 +106,26 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return newAnswer(err, page)
 	}},
-	"Remembering": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		page, err := o.Remembering().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+	"WithRememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+		page, err := o.WithRememberedVersion().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		return newAnswer(err, page.Videos)
 	}},
-	"Remembered": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		view := o.Remembering()
+	"RememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+		view := o.WithRememberedVersion()
 		_, err := view.Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
-		_, known := view.Remembered()
+		_, known := view.RememberedVersion()
 		return newAnswer(err, known)
 	}},
 	"Version": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		version, err := o.Version(ctx)
 		return newAnswer(err, version)
 	}},
-	"At": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+	"AtVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		version, err := o.Version(ctx)
 		if err != nil {
 			return newAnswer(err, nil)
 		}
-		list, err := o.At(version).ListVideos(ctx, storetest.OrderedBy("created_at", true))
+		list, err := o.AtVersion(version).ListVideos(ctx, storetest.OrderedBy("created_at", true))
 		return rowsOf(list, err)
 	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {

@@ -172,15 +172,15 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
-	matching := o.matching(ctx, query).Session(&gorm.Session{})
-	if _, ok := o.Remembered(); !ok && query.canReadWithVersion() {
+	matching := o.matchingVideos(ctx, query).Session(&gorm.Session{})
+	if _, ok := o.RememberedVersion(); !ok && query.canReadWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
 	}
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	spec.Complete = o.At(v).completeVideos
+	spec.Complete = o.AtVersion(v).completeVideos
 	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
@@ -188,7 +188,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		if err != nil {
 			return nil, db.Translate(err)
 		}
-		spec.Sequence, err = o.sequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.inQueriedCollections(ctx, query, matching, false) })
+		spec.Sequence, err = o.readSequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.inQueriedCollections(ctx, query, matching, false) })
 		if err != nil {
 			return nil, err
 		}
@@ -229,14 +229,14 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 		return v.videos + v.stopped
 	}
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.At(v).completeVideos(ctx, videos, maxBytes)
+		return o.AtVersion(v).completeVideos(ctx, videos, maxBytes)
 	}
 	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
 	if err != nil {
 		return nil, err
 	}
-	o.remember(v)
+	o.rememberVersion(v)
 	if !query.WithoutTotal {
 		list.Total, err = o.countVideos(ctx, v, query, matching)
 	}
@@ -286,7 +286,7 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	now := o.s.db.Now()
 	return func(video *Video) {
 		video.asOf(now)
-		video.Labels = cached.find(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
+		video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
 	}
 }
 
@@ -295,7 +295,7 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():
-		return o.count(ctx, v, filtered)
+		return o.countRows(ctx, v, filtered)
 	case query.IncludeRemoved:
 		return v.videos + v.stopped, nil
 	}
@@ -309,10 +309,10 @@ func (q VideoQuery) hasFilters() bool {
 		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matching returns a database query for the videos that match all conditions of query, except the conditions on collections. The query has
+// matchingVideos returns a database query for the videos that match all conditions of query, except the conditions on collections. The query has
 // no ORDER BY and no LIMIT yet.
-func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
-	q := o.q(ctx, "videos")
+func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
+	q := o.scopedQuery(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
 		if set {
 			q = q.Where(condition, args...)
@@ -353,20 +353,20 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 // Video returns the video that ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.q(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
+	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
 	if err != nil {
 		return Video{}, err
 	}
 	if len(found) == 0 {
 		return Video{}, db.NotFound("video", ref.String())
 	}
-	_, _, err = o.At(v).completeVideos(ctx, found, 0)
+	_, _, err = o.AtVersion(v).completeVideos(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 
 // videoID returns the id of the video that ref names, or ErrNotFound if there is no such video.
 func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
-	err = o.s.db.EachRow(ctx, videoWhere(o.q(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
+	err = o.s.db.EachRow(ctx, videoWhere(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
 		return nil
 	})

@@ -372,7 +372,7 @@ func TestVideos_returnsTheSamePageNearTheEndIfVideosChangeAfterTheTotalWasRead(t
 				change(t, o, links)
 				q := storetest.OrderedBy("created_at", false)
 				q.Window = store.Window{Offset: 430, Limit: 5}
-				page := storetest.ListVideos(t, o.At(v), q)
+				page := storetest.ListVideos(t, o.AtVersion(v), q)
 				require.Len(t, page.Videos, 5)
 				for i, video := range page.Videos {
 					require.Equal(t, links[430+i].ID, video.ExternalID)

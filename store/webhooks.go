@@ -109,13 +109,13 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 // Webhooks returns the organisation's webhooks, the newest first.
 func (o *Org) Webhooks(ctx context.Context) ([]Webhook, error) {
 	var found []Webhook
-	err := o.q(ctx, "webhooks").Order("created_at DESC, id DESC").Find(&found).Error
+	err := o.scopedQuery(ctx, "webhooks").Order("created_at DESC, id DESC").Find(&found).Error
 	return found, db.Translate(err)
 }
 
 // Webhook returns the webhook with the given id, or ErrNotFound.
 func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
-	w, err := findWebhook(o.q(ctx, "webhooks"), id)
+	w, err := findWebhook(o.scopedQuery(ctx, "webhooks"), id)
 	return w, db.Translate(err)
 }
 
@@ -326,7 +326,7 @@ func (o *Org) ListDeliveries(ctx context.Context, query DeliveryQuery) (*db.List
 	if _, err := o.Webhook(ctx, query.WebhookID); err != nil {
 		return nil, err
 	}
-	q := o.q(ctx, "webhook_deliveries").Where("webhook_deliveries.webhook_id = ?", query.WebhookID)
+	q := o.scopedQuery(ctx, "webhook_deliveries").Where("webhook_deliveries.webhook_id = ?", query.WebhookID)
 	var total int64
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
 		return nil, db.Translate(err)

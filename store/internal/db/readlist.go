@@ -131,7 +131,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 			}
 			begun = true
 			if complete != nil {
-				return l.pass(row, spec, complete, w.Limit)
+				return l.passRow(row, spec, complete, w.Limit)
 			}
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
@@ -164,9 +164,9 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	return err
 }
 
-// pass completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
+// passRow completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
 // more rows.
-func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
 	if l.passed == limit {
 		l.more = true
 		return ErrEnough
