@@ -104,8 +104,10 @@ func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, t
 		ID                 uuid.UUID
 		Tier, Subscription string
 	}
-	if err := tx.Raw("SELECT id, tier, subscription FROM organisations WHERE id IN ?", ids).Find(&found).Error; err != nil {
-		return "", "", nil, err
+	if len(ids) > 0 {
+		if err := tx.Raw("SELECT id, tier, subscription FROM organisations WHERE id IN ?", ids).Find(&found).Error; err != nil {
+			return "", "", nil, err
+		}
 	}
 	rows := make([][]any, len(found))
 	for i, o := range found {
