@@ -14,7 +14,7 @@ const (
 	maxExportVideos = 200
 	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch,
 	// because these points become visible only when the transaction ends. An export also ends at a whole minute, so that its ETag stays valid
-	// for a minute.
+	// for a minute. The cursor has the end of the export, because a point that was fetched after an earlier page was read can be missing.
 	exportDelay = 2 * time.Minute
 )
 
@@ -33,7 +33,10 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	query := store.PointsQuery{Until: store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)), From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
+	if page.until == 0 { // the first page
+		page.until = store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute))
+	}
+	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
 	if since != nil {
 		query.Since = *since
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // exportPages reads all pages of an export and returns their history points, and the member exported_until of the last page.
@@ -84,6 +86,56 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 			require.Equal(t, int64(1000), *p.Views)
 			require.Equal(t, a.daysAgo(0), p.Date.String())
 		}
+	})
+}
+
+// In this test, a video is fetched shortly before an export, and another video between two pages of the export. The export must have their
+// older points, because the next export has only points that are fetched later.
+//
+// Requirements in docs/coverage.md: 14.3-02, 14.3-03
+func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		const videos = 4
+		c := a.newCaller(t, store.TierPremium)
+		for n := range videos {
+			c.track(videoURL(n))
+		}
+		a.fetch(factsWithViews(1))
+		yesterday := a.daysAgo(0)
+		a.Clock.Advance(24 * time.Hour)
+		fetchOne := func() {
+			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.Lanes...))
+			require.NoError(t, err)
+			require.Len(t, claim.Targets, 1)
+			require.NoError(t, a.Acknowledge(t.Context(), claim, claim.At, []ingest.Outcome{storetest.Outcome(a.DB, claim.Targets[0], storetest.Views(2))}))
+		}
+		exported := map[string]int{} // how many different points have been exported, by day
+		seen := map[string]bool{}
+		add := func(points []client.ExportedPoint) {
+			for _, p := range points {
+				if key := p.AdID.String() + p.Date.String(); !seen[key] {
+					seen[key] = true
+					exported[p.Date.String()]++
+				}
+			}
+		}
+
+		fetchOne()
+		first := decode[client.HistoryExport](c.send(http.MethodGet, "/history/export?limit=1", nil).requireStatus(http.StatusOK))
+		require.Len(t, first.Data, 1)
+		add(first.Data)
+		fetchOne()
+		a.Clock.Advance(4 * time.Minute)
+		rest, until := c.exportPages(url.Values{"limit": {"1"}, "cursor": {*first.NextCursor}})
+		add(rest)
+		require.Equal(t, first.ExportedUntil.Format(time.RFC3339Nano), until, "all pages of an export must have the same end")
+		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have no point that was fetched after its end, and all other points")
+
+		next, _ := c.exportPages(url.Values{"updated_since": {until}})
+		require.Len(t, next, 2, "the next export must have only the new points")
+		add(next)
+		require.Equal(t, map[string]int{yesterday: videos, a.daysAgo(0): 2}, exported)
 	})
 }
 

@@ -31,7 +31,8 @@ type pageRequest struct {
 	after     *store.Position // position of the last row before the page; nil if the request has no cursor
 	paginated bool            // true if the response has a pagination object
 	order     store.Order
-	cursor    cursorScope // identifies the list; a cursor from a different list is not valid
+	until     store.Instant // end of an export, which is the same on all its pages; zero in other lists, and if the request has no cursor
+	cursor    cursorScope   // identifies the list; a cursor from a different list is not valid
 }
 
 // cursorScope identifies the list that a cursor belongs to. A cursor is valid only in requests with the same organisation, operation,
@@ -46,7 +47,8 @@ type cursorScope struct {
 // this content, which is not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
-	Page  int            `json:"p"` // number of the page that begins after the position After
+	Page  int            `json:"p"`           // number of the page that begins after the position After
+	Until store.Instant  `json:"u,omitempty"` // end of an export; zero in other lists
 }
 
 // macLength is the length, in bytes, of the signature at the start of a cursor.
@@ -93,7 +95,7 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 			faults = append(faults, queryFault("cursor", "invalid_cursor",
 				"cursor was not returned by this list with these filters and this order; start again without a cursor"))
 		}
-		page.number, page.after = content.Page, &content.After
+		page.number, page.after, page.until = content.Page, &content.After, content.Until
 	}
 	if len(faults) > 0 {
 		return page, invalid(faults...)
@@ -147,7 +149,7 @@ func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int
 	}
 	f := pageFacts{total: total, totalPages: (total + int64(p.limit) - 1) / int64(p.limit)}
 	if nextPosition != nil {
-		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1}, p.cursor)
+		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
 		if err != nil {
 			return f, err
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -44,7 +45,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	}
 	out := make([]VideoHistory, len(found))
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
-		points, err := o.storedPointsOf(ctx, chunk, 0, 0)
+		points, err := o.storedPointsOf(ctx, chunk, 0, 0, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ type VideoPoints struct {
 
 // PointsQuery selects videos and points.
 type PointsQuery struct {
-	Since, Until db.Instant // select videos whose last fetch with counts was from Since to Until, both included; of these videos, select points that were fetched at Since or later
+	Since, Until db.Instant // select points that were fetched from Since to Until, both included, of videos whose last fetch with counts was at Since or later
 	From         db.Date    // first day of the points
 	Window       db.Window  // which part of the list of videos is returned
 }
@@ -41,16 +41,18 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 const pointBytes = 512
 
 // ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. So a video
-// that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The list has no total.
+// that is fetched while a caller reads the pages comes again on a later page. A fetch only moves a video to later pages. So if all pages are
+// read with the same Until, they have all points that were fetched until then and not again since. Videos that were fetched after Until are
+// included, because their older points can be from Since to Until. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
-	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
+	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at >= ?", query.Since)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
 		Complete: func(ctx context.Context, rows []VideoPoints, _ int64) (completed int, bytes int64, err error) {
 			ids := make([]uuid.UUID, len(rows))
 			for n := range rows {
 				ids[n] = rows[n].ID
 			}
-			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since)
+			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since, query.Until)
 			for n := range rows {
 				rows[n].Points = points[rows[n].ID]
 				bytes += int64(len(rows[n].Points)) * (pointBytes + int64(len(rows[n].Link)))
@@ -60,18 +62,18 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns stored points of videos. The parameter from is the first day of these points, and since is the earliest time at
-// which they were fetched. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their
+// storedPointsOf returns stored points of videos. The parameter from is the first day of these points. The points were fetched from since
+// to until, both included. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their
 // quality is not set, and their sources can have the mark for rounded counts.
-func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since db.Instant) (map[uuid.UUID][]Point, error) {
+func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
-	condition := " WHERE organisation_id = @org AND " + ofVideos + " AND day >= @from AND fetched_at >= @since"
+	condition := " WHERE organisation_id = @org AND " + ofVideos + " AND day >= @from AND fetched_at BETWEEN @since AND @until"
 	points := make(map[uuid.UUID][]Point, len(videos))
 	// One statement reads all points. So a roll-up that runs at the same time neither hides nor duplicates points.
 	q = q.Raw("SELECT "+pointColumns+", video_id, 0 AS weekly FROM snapshots_daily"+condition+
 		" UNION ALL SELECT "+pointColumns+", video_id, 1 AS weekly FROM snapshots_weekly"+condition+" ORDER BY video_id, day, weekly",
-		map[string]any{"org": o.id, "videos": ids, "from": from, "since": since})
+		map[string]any{"org": o.id, "videos": ids, "from": from, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		p, video := readPoint(row), row.ID(MetricCount+3)
 		points[video] = appendPoint(points[video], p)

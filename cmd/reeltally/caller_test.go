@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,16 +129,32 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.NotEmpty(t, succeed("refresh", id))
 	require.Contains(t, succeed("refresh", id, "--json"), `"scheduled":`)
 
-	file := filepath.Join(t.TempDir(), "out")
+	file, today := filepath.Join(t.TempDir(), "out"), time.Now().UTC().Format(time.DateOnly)
 	for _, what := range []string{"videos", "accounts", "collections", "histories"} {
 		require.Empty(t, succeed("export", what, "-o", file))
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		rows, err := csv.NewReader(strings.NewReader(string(data))).ReadAll()
 		require.NoError(t, err)
-		objects := succeed("export", what, "--format", "ndjson")
-		require.Equal(t, len(rows)-1, strings.Count(objects, "\n"), "the export of %s must have as many entries in NDJSON as in CSV", what)
-		require.True(t, json.Valid([]byte(strings.SplitN(objects, "\n", 2)[0])))
+		objects := strings.Split(strings.TrimSpace(succeed("export", what, "--format", "ndjson")), "\n")
+		for _, o := range objects {
+			require.True(t, json.Valid([]byte(o)), o)
+		}
+		lines := rows[1:]
+		if what == "histories" {
+			// While the collector fetches a video again, the video's point of the current day is not exported for two to three minutes.
+			// The test compares the points of the days before, which do not change.
+			day := slices.Index(rows[0], "date")
+			require.NotEqual(t, -1, day)
+			lines = slices.DeleteFunc(lines, func(row []string) bool { return row[day] >= today })
+			objects = slices.DeleteFunc(objects, func(o string) bool {
+				var point client.ExportedPoint
+				require.NoError(t, json.Unmarshal([]byte(o), &point))
+				return point.Date.String() >= today
+			})
+		}
+		require.NotEmpty(t, lines)
+		require.Len(t, objects, len(lines), "the export of %s must have as many entries in NDJSON as in CSV", what)
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)

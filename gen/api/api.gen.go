@@ -744,8 +744,11 @@ type HistoryInclude string
 // HistoryQuality defines model for HistoryQuality.
 type HistoryQuality string
 
+// LinkPosition Example: 0
+type LinkPosition = int32
+
 // LinkPositions Example: [0,3]
-type LinkPositions = []int32
+type LinkPositions = []LinkPosition
 
 // ListedToken defines model for ListedToken.
 type ListedToken struct {

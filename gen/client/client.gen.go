@@ -1309,7 +1309,7 @@ type HistoryExport struct {
 	// Data The points of the videos of this page.
 	Data []ExportedPoint `json:"data"`
 
-	// ExportedUntil The time up to which the export is complete once its last page was read.
+	// ExportedUntil The end of the export: it has no point that was fetched later. All pages of an export have the same value.
 	ExportedUntil time.Time `json:"exported_until"`
 
 	// NextCursor The cursor of the next page; null on the last page.
@@ -1328,11 +1328,16 @@ type HistoryInclude string
 // `quality`, `source` and `fetched_at` are present only with `include=quality`, and absent if the tier masks the counts.
 type HistoryQuality string
 
+// LinkPosition The position of a link in the `links` of the request; the first link has position 0.
+//
+// Example: 0
+type LinkPosition = int32
+
 // LinkPositions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
 // or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
 //
 // Example: [0,3]
-type LinkPositions = []int32
+type LinkPositions = []LinkPosition
 
 // ListedToken A token in the list of tokens.
 type ListedToken struct {

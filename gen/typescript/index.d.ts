@@ -729,7 +729,7 @@ export type FetchStatus = "pending" | "ok" | "delayed" | "failing" | "private" |
 export interface HistoryExport {
   /** The points of the videos of this page. */
   data: ExportedPoint[];
-  /** The time up to which the export is complete once its last page was read. */
+  /** The end of the export: it has no point that was fetched later. */
   exported_until: string;
   /** The cursor of the next page; null on the last page. */
   next_cursor: string | null;
@@ -741,8 +741,11 @@ export type HistoryInclude = "quality";
 /** The quality of the counts of a point. */
 export type HistoryQuality = "measured" | "corrected" | "rounded" | "interpolated";
 
+/** The position of a link in the `links` of the request; the first link has position 0. */
+export type LinkPosition = number;
+
 /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
-export type LinkPositions = number[];
+export type LinkPositions = LinkPosition[];
 
 /** A token in the list of tokens. */
 export interface ListedToken {

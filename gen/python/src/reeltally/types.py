@@ -724,7 +724,7 @@ class HistoryExport(TypedDict):
 
     # The points of the videos of this page.
     data: list[ExportedPoint]
-    # The time up to which the export is complete once its last page was read.
+    # The end of the export: it has no point that was fetched later.
     exported_until: str
     # The cursor of the next page; null on the last page.
     next_cursor: str | None
@@ -1744,7 +1744,9 @@ HistoryInclude: TypeAlias = "Literal[\"quality\"]"
 
 HistoryQuality: TypeAlias = "Literal[\"measured\", \"corrected\", \"rounded\", \"interpolated\"]"
 
-LinkPositions: TypeAlias = "list[int]"
+LinkPosition: TypeAlias = "int"
+
+LinkPositions: TypeAlias = "list[LinkPosition]"
 
 OrderDirection: TypeAlias = "Literal[\"asc\", \"desc\"]"
 
