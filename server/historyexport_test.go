@@ -78,7 +78,7 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 		require.Empty(t, none)
 		fetch(1000)
 		tooNew, until := c.exportPages(url.Values{"updated_since": {until}})
-		require.Empty(t, tooNew, "the points of a fetch are in the export only two to three minutes after the fetch")
+		require.Empty(t, tooNew, "the export must not contain points of a fetch before two minutes have passed")
 		a.Clock.Advance(3 * time.Minute)
 		fresh, _ := c.exportPages(url.Values{"updated_since": {until}})
 		require.Len(t, fresh, videos-1)

@@ -46,7 +46,7 @@ func startTwoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	return newApp(t, db, useRedis(t, r)), newApp(t, db, useRedis(t, r))
 }
 
-// withServer returns a copy of c that sends requests to the server of a.
+// withServer returns a copy of the caller that sends its requests to another server, that of the app.
 func (c *caller) withServer(a *app) *caller {
 	return &caller{app: a, t: c.t, org: c.org, token: c.token}
 }

@@ -253,7 +253,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 			return err
 		}
 		if n.ParentID != nil {
-			if err := o.checkParent(tx, uuid.Nil, *n.ParentID); err != nil {
+			if err := o.checkNewParent(tx, uuid.Nil, *n.ParentID); err != nil {
 				return err
 			}
 		}
@@ -355,7 +355,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		}
 		if p.Parent != nil {
 			if p.Parent.To != nil {
-				if err := o.checkParent(tx, id, *p.Parent.To); err != nil {
+				if err := o.checkNewParent(tx, id, *p.Parent.To); err != nil {
 					return err
 				}
 			}
@@ -413,10 +413,10 @@ func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, unchanged *db.Instan
 	return found[0], nil
 }
 
-// checkParent returns nil if the collection with the given id can become a child of the collection whose id is the parameter parent.
+// checkNewParent returns nil if the collection with the given id can become a child of the collection whose id is the parameter parent.
 // Otherwise it returns ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. The id is zero for a collection that is not
 // stored yet.
-func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
+func (o *Org) checkNewParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
 		if *at == id && id != uuid.Nil {

@@ -18,7 +18,7 @@ type VideoPoints struct {
 	Points    []Point    // the points by day, the oldest first; their quality is QualityRounded or QualityMeasured
 }
 
-// PointsQuery selects videos and points.
+// PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
 	Since, Until db.Instant // select points that were fetched from Since to Until, both included, of videos whose last fetch with counts was at Since or later
 	From         db.Date    // first day of the points

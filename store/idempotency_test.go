@@ -96,11 +96,10 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// fillKeyStorage stores that the keys of the organisation take so many bytes that only the number of bytes in the parameter left is free below
-// IdempotencyLimit.
-func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, left int) {
+// fillKeyStorage sets the number of bytes that the organisation's idempotency keys take to store.IdempotencyLimit minus freeBytes.
+func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, freeBytes int) {
 	t.Helper()
-	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
+	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-freeBytes)
 }
 
 func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {

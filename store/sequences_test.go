@@ -30,8 +30,8 @@ func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (c
 	return collection, members
 }
 
-// The test reads the list of a collection's videos in every order. Each page must have the order of the list of all videos, which the
-// database sorts. The test reads pages by number and by cursor, both when the order of the list is in memory and when it is not.
+// The test sorts the videos of a collection by each column. The videos of each page must have the same order as in the list of all videos,
+// which the database sorts. The test reads pages by number and by cursor, with and without the ids of the videos in the cache.
 func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -24,7 +24,7 @@ var setupToken = uuid.Nil
 // LoginLinkLife. Earlier setup links become invalid. CreateSetupLink returns ErrSetUp if an organisation exists.
 func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := requireNoOrganisation(tx); err != nil {
+		if err := requireEmptyInstallation(tx); err != nil {
 			return err
 		}
 		if err := tx.Exec("DELETE FROM login_links WHERE token_id = ?", setupToken).Error; err != nil {
@@ -38,7 +38,7 @@ func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) 
 
 // CheckSetupLink returns nil if a setup link can be used. Otherwise it returns ErrSetUp if an organisation exists, or ErrSetupLink.
 func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
-	if err := requireNoOrganisation(s.db.Read(ctx)); err != nil {
+	if err := requireEmptyInstallation(s.db.Read(ctx)); err != nil {
 		return db.Translate(err)
 	}
 	hash := sha256.Sum256([]byte(secret))
@@ -67,7 +67,7 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	}
 	hash := sha256.Sum256([]byte(link))
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := requireNoOrganisation(tx); err != nil {
+		if err := requireEmptyInstallation(tx); err != nil {
 			return err
 		}
 		used := tx.Exec("DELETE FROM login_links WHERE hash = ? AND token_id = ? AND expires_at > ?", hash[:], setupToken, s.db.Now())
@@ -95,8 +95,8 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	return out, err
 }
 
-// requireNoOrganisation returns ErrSetUp if an organisation exists.
-func requireNoOrganisation(q *gorm.DB) error {
+// requireEmptyInstallation returns ErrSetUp if an organisation exists.
+func requireEmptyInstallation(q *gorm.DB) error {
 	var ids []uuid.UUID
 	if err := q.Table("organisations").Limit(1).Pluck("id", &ids).Error; err != nil {
 		return err

@@ -37,7 +37,7 @@ type options struct {
 func main() {
 	engines := flag.String("engines", "sqlite,postgres", "comma-separated engines on which every case must run")
 	part := flag.Bool("part", false, "only a part of the tests ran: do not check that every case ran on every engine")
-	short := flag.Bool("short", false, "the tests ran with -short: allow skipped tests")
+	short := flag.Bool("short", false, "say that the tests ran with -short, so that some tests may be skipped")
 	flag.Parse()
 	o := options{short: *short}
 	if !*part {

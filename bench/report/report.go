@@ -132,7 +132,7 @@ func (r Report) Page(document string) (string, error) {
 	before, rest, found := strings.Cut(document, Begin)
 	_, after, ended := strings.Cut(rest, End)
 	if !found || !ended {
-		return "", fmt.Errorf("the document has no line %q, or no line %q after it", strings.TrimSpace(Begin), strings.TrimSpace(End))
+		return "", fmt.Errorf("the document must have a line %q and, after it, a line %q", strings.TrimSpace(Begin), strings.TrimSpace(End))
 	}
 	return before + Begin + "\n" + r.Table() + "\n" + End + after, nil
 }

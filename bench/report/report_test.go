@@ -44,5 +44,5 @@ func TestPage_replacesOnlyTheTextBetweenTheComments(t *testing.T) {
 	require.Contains(t, r.Picture(), "&lt;list&gt;")
 
 	_, err = r.Page("before\n" + report.End + report.Begin)
-	require.ErrorContains(t, err, "the document has no line")
+	require.ErrorContains(t, err, "the document must have a line")
 }

@@ -50,7 +50,7 @@ type proxyProgram struct {
 	second   func(conf, address string) string
 	files    func(conf, address string) map[string]string // function that returns the configuration files by name, for a proxy that listens on the given address
 	args     []string
-	// tooLarge is the media type of the answer to a body of 5 MiB.
+	// tooLarge is the media type of the error that answers a request body of 5 MiB, which is too large.
 	tooLarge string
 }
 
@@ -270,8 +270,8 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	}
 }
 
-// requirePreserved requires that requests and answers pass the proxy unchanged. The parameter tooLarge is the media type of the answer to a
-// body of 5 MiB.
+// requirePreserved requires that requests and answers pass the proxy unchanged. The parameter tooLarge is the media type of the
+// error that answers a request body of 5 MiB, which is too large.
 func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 	t.Helper()
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)

@@ -52,7 +52,7 @@ func TestFindMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 		"two videos have exchanged their views":                {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
 		"three videos have exchanged their views":              {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
 		"one video has a copy of the views of another":         {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
-		"all videos have grown":                                {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
+		"the views of all videos have grown":                   {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
 		"one video has grown fast":                             {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
 		"one video has lost views":                             {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
 		"two videos with few views have exchanged their views": {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},

@@ -132,8 +132,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests the uploads of one channel. The parameter known has the channels that an earlier request of this batch has returned
-// by their ids. If the id of the channel is not known, fetchAccount first requests the channel by its names.
+// fetchAccount requests the uploads of one channel. The parameter known has the channels that an earlier request of this batch has found.
+// If the target has no channel id, fetchAccount first requests the channel by its handle or user name.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {

@@ -86,7 +86,7 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
 	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
-	// If this fetch has views, the last point with views is the point of this fetch or a later one, and no statement looks for it.
+	// This expression finds the day of the last point with views. It is not needed if the fetch has views itself.
 	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
 	day := w.fetchedAt.Day()
 	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,

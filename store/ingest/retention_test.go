@@ -256,7 +256,7 @@ func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	o := storetest.NewOrg(t, db)
 	_, days := storetest.WeekWithoutSundayViews(db, false)
 	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
-	db.Guard.BeforeStatement("LOCK TABLE "+partitionOf(days), func() {
+	db.Guard.BeforeStatement("LOCK TABLE "+oldestPartition(days), func() {
 		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
 	})
 	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
@@ -268,8 +268,8 @@ func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
 }
 
-// partitionOf returns the name of the partition that contains the earliest day of days.
-func partitionOf(days map[store.Date]store.Counts) string {
+// oldestPartition returns the name of the partition of the table snapshots_daily that has the earliest of the days.
+func oldestPartition(days map[store.Date]store.Counts) string {
 	return "snapshots_daily_" + slices.Min(slices.Collect(maps.Keys(days))).Time().Format("200601")
 }
 

@@ -49,8 +49,8 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text, which are separated by ";". The block root counts as the enclosing query of all statements. The
-// parameter args has the arguments of the statements, or nothing.
+// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of the query in the parameter
+// root. The parameter args has the arguments of the statements, or nothing.
 func checkAll(statement string, root *block, args []any) error {
 	nodes, err := parse(statement)
 	if err != nil {

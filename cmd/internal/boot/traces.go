@@ -131,7 +131,7 @@ func traceEndpoint(env func(string) string) (string, error) {
 func checkTraceVariables(env func(string) string) error {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
 		if v := env(name); v != "" && v != "http/protobuf" {
-			return UsageError{fmt.Errorf("%s is %q; it must be http/protobuf, usually at port 4318 of the receiver", name, v)}
+			return UsageError{fmt.Errorf("%s is %q; it must be http/protobuf; receivers usually accept it at port 4318", name, v)}
 		}
 	}
 	samplers := []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}

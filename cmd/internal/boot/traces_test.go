@@ -70,7 +70,7 @@ func TestTraces_errorNamesTheInvalidVariable(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT=127.0.0.1:4318":               "OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL",
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:s3cret@127.0.0.1":   "OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://s3cret":          "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https URL",
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                         `OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; it must be http/protobuf, usually`,
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":                         `OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; it must be http/protobuf;`,
 		"OTEL_TRACES_EXPORTER=zipkin":                              `OTEL_TRACES_EXPORTER is "zipkin"; it must be otlp or none`,
 		"OTEL_TRACES_SAMPLER=sometimes":                            `OTEL_TRACES_SAMPLER is "sometimes"; it must be one of always_on, always_off`,
 		"OTEL_TRACES_SAMPLER_ARG=10":                               `OTEL_TRACES_SAMPLER_ARG is "10"; it must be a number from 0 to 1`,
