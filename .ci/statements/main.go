@@ -147,7 +147,7 @@ func (p *page) addStatement(s storetest.RecordedStatement) error {
 
 // addRoute adds a statement for Citus to the routes.
 func (p *page) addRoute(s storetest.RecordedStatement) error {
-	nodes, tables, err := storetest.Routing(s.Text)
+	nodes, tables, err := storetest.NodesOf(s.Text)
 	if err != nil || len(tables) == 0 {
 		return err
 	}

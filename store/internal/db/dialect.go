@@ -70,7 +70,7 @@ type dialect interface {
 // connections are the connections that a dialect has opened.
 type connections struct {
 	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
-	pools       []*sql.DB // the pools of write and read, in this order; only one pool if both handles are the same
+	pools       []*sql.DB // the pool of the handle write, then the pool of the handle read; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
 	below       func()    // function that closes the pgx pool from which the pools take connections; it is called after the pools are closed; nil on SQLite
 }

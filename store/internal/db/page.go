@@ -18,8 +18,8 @@ type Order struct {
 	Descending bool
 }
 
-// direction returns the SQL keyword of the order: DESC or ASC.
-func (o Order) direction() string {
+// sqlDirection returns the SQL keyword of the order: DESC or ASC.
+func (o Order) sqlDirection() string {
 	if o.Descending {
 		return "DESC"
 	}
@@ -56,8 +56,8 @@ const (
 	FloatColumn // the text is the number's bits in hexadecimal, because a rounded number would not match the row
 )
 
-// parse converts the text in Position.Value to a value with which a statement can compare the column.
-func (t ColumnType) parse(s string) (any, error) {
+// parseValue converts the text in Position.Value to a value with which a statement can compare the column.
+func (t ColumnType) parseValue(s string) (any, error) {
 	switch t {
 	case IntegerColumn:
 		return strconv.ParseInt(s, 10, 64)
@@ -112,37 +112,37 @@ func SortByCount(table string) SortColumn {
 	return c
 }
 
-// deepOffset is the smallest offset that the function seek replaces by a position. With a smaller offset, it is faster to let the database
+// deepOffset is the smallest offset that the method seekPosition replaces by a position. With a smaller offset, it is faster to let the database
 // skip the rows than to run a statement that finds the position.
 const deepOffset = 200
 
-// reversed returns the opposite order.
-func (o Order) reversed() Order {
+// reverse returns the opposite order.
+func (o Order) reverse() Order {
 	o.Descending = !o.Descending
 	return o
 }
 
-// seek replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
+// seekPosition replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
 // which is fast. A statement with the offset would read all rows before the window completely.
 //
-// If the window begins in the second half of the list, seek counts rows from the end of the list. This is correct only if no row was added
+// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. This is correct only if no row was added
 // to the list or removed from it since total, the number of rows of q, was read. The function unchanged returns true if that is so. If it
-// returns false, or if unchanged is nil, seek counts from the beginning.
-func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
+// returns false, or if unchanged is nil, seekPosition counts from the beginning.
+func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
 	}
 	var before *Position
 	read := func(q *gorm.DB, o Order, offset int) error {
 		before = nil
-		return d.EachRow(ctx, c.window(q, o, Window{Offset: offset}).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
+		return d.EachRow(ctx, c.addWindow(q, o, Window{Offset: offset}).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
 			before = c.position(c.sortKey(row), row.ID(1))
 			return nil
 		})
 	}
 	valuesAtWrongEnd := c.nullable && !o.Descending // the index, read in ascending order, begins with the rows whose column is NULL, but the list ends with these rows
 	if fromEnd := int(total) - w.Offset; unchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
-		if err := read(q, o.reversed(), fromEnd); err != nil {
+		if err := read(q, o.reverse(), fromEnd); err != nil {
 			return w, err
 		}
 		if same, err := unchanged(ctx); err != nil {
@@ -163,9 +163,9 @@ func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Wind
 	return w, nil
 }
 
-// window adds two things to the query q: the ORDER BY, and the condition or OFFSET that leaves out the rows before the window w. It does
+// addWindow adds two things to the query q: the ORDER BY, and the condition or OFFSET that leaves out the rows before the window w. It does
 // not add a LIMIT.
-func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
+func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
 		beyond, nulls = ">", " NULLS FIRST"
@@ -177,7 +177,7 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	case w.After != nil && w.After.Null:
 		q = q.Where(fmt.Sprintf("%s %s ?", c.id, beyond), w.After.ID)
 	case w.After != nil:
-		v, err := c.kind.parse(w.After.Value)
+		v, err := c.kind.parseValue(w.After.Value)
 		if err != nil {
 			_ = q.AddError(fmt.Errorf("position: %w", err)) // GORM returns the added error when the caller runs the query
 		}
@@ -185,7 +185,7 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	case w.Offset > 0:
 		q = q.Offset(w.Offset)
 	}
-	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id))
+	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
 // eachPart splits the reading of a window of q into one or two statements and calls the function read for each of them. The parameter limit
@@ -197,14 +197,14 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 // needs two.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
-		_, err := read(c.window(q, o, w), w.Limit)
+		_, err := read(c.addWindow(q, o, w), w.Limit)
 		return err
 	}
 	n := 0
 	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
 	if w.After == nil || !w.After.Null {
 		var err error
-		if n, err = read(c.window(valued, o, w), w.Limit); err != nil || n == w.Limit {
+		if n, err = read(c.addWindow(valued, o, w), w.Limit); err != nil || n == w.Limit {
 			return err
 		}
 		without.After = nil
@@ -219,7 +219,7 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm
 			without.Offset = w.Offset - int(all)
 		}
 	}
-	_, err := read(c.window(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
+	_, err := read(c.addWindow(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
 	return err
 }
 

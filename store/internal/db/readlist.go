@@ -116,7 +116,7 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 // readInOrder reads the window w of the rows of the query q into l. The database orders the rows: the statement has an ORDER BY for the
 // order o.
 func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) error {
-	start, err := l.column.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
+	start, err := l.column.seekPosition(ctx, d, q, o, w, spec.Total, spec.Unchanged)
 	if err != nil {
 		return err
 	}

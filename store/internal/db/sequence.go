@@ -62,8 +62,8 @@ func (s *Sequence) Len() int64 {
 	return int64(len(s.rows))
 }
 
-// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that
-// of the SQL of SortColumn.window.
+// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that of
+// the SQL of SortColumn.addWindow.
 func (s *Sequence) compareRows(a, b sequenceRow) int {
 	if a.key.null != b.key.null {
 		if a.key.null {
@@ -162,7 +162,7 @@ func (c SortColumn) sortKeyOf(p Position) (sortKey, error) {
 	if p.Null {
 		return sortKey{null: true}, nil
 	}
-	v, err := c.kind.parse(p.Value)
+	v, err := c.kind.parseValue(p.Value)
 	if err != nil {
 		return sortKey{}, fmt.Errorf("position: %w", err)
 	}
