@@ -115,7 +115,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	seen := map[string]bool{}
 	after := ""
 	for range maxListRequests(depth) {
-		parameters := []string{"fields", "id,created_time,permalink_url", "limit", strconv.Itoa(pageSize)}
+		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(pageSize)}
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
@@ -133,10 +133,14 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 		}
 		valid := 0
 		for _, raw := range *answer.Data {
-			if v, ok := s.decodeEntry(raw); ok {
-				valid++
+			v, owner, ok := s.decodeEntry(raw)
+			if !ok {
+				continue
+			}
+			valid++
+			seen[v.ID] = true
+			if owner == "" || owner == page { // a video of another page does not belong to this account, even if the list has it
 				found = append(found, v)
-				seen[v.ID] = true
 			}
 		}
 		if valid == 0 && len(*answer.Data) > 0 {
@@ -151,22 +155,26 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	return found, nil
 }
 
-// decodeEntry decodes the JSON of a video in a list. It returns false if the JSON is malformed.
-func (s *Source) decodeEntry(raw json.RawMessage) (ingest.FoundVideo, bool) {
+// decodeEntry decodes the JSON of a video in a list. The result owner is the id of the page that published the video, or "" if the JSON does
+// not have it. The result ok is false if the JSON is malformed.
+func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, owner string, ok bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`
 		CreatedTime *string  `json:"created_time"`
+		From        struct {
+			ID fetch.ID `json:"id"`
+		} `json:"from"`
 	}
 	if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
-		return ingest.FoundVideo{}, false
+		return ingest.FoundVideo{}, "", false
 	}
 	l, err := link.Parse("https://www.facebook.com/reel/" + string(item.ID))
 	if err != nil {
-		return ingest.FoundVideo{}, false
+		return ingest.FoundVideo{}, "", false
 	}
-	v := ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
+	v = ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
 	if at := graph.ParseTime(item.CreatedTime, s.now()); at != nil {
 		v.UploadedAt = new(store.InstantOf(*at))
 	}
-	return v, true
+	return v, string(item.From.ID), true
 }

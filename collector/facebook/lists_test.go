@@ -100,3 +100,30 @@ func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {
 	require.Equal(t, []string{"1139247764231804", "1139247764231801", "1139247764231803", "1139247764231802"}, ids,
 		"the newest video comes first, and the video without an upload time comes last")
 }
+
+func TestSource_skipsListedVideosOfOtherPages(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/videos"):
+			require.Contains(t, strings.Split(r.URL.Query().Get("fields"), ","), "from")
+			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231801","from":{"id":"` + mira + `"}},{"id":"1139247764231802","from":{"id":"100000000000001"}},` +
+				`{"id":"1139247764231803"}]}`))
+		case strings.HasSuffix(r.URL.Path, "/video_reels"):
+			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231804","from":{"id":"100000000000001"}}]}`))
+		default:
+			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
+		}
+	}))
+	t.Cleanup(web.Close)
+	s := newSource(t, web.URL+"/v25.0", nil)
+	batch := []source.Target{account("mira.cooks", 30)}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+	require.NoError(t, err)
+	require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+	var ids []string
+	for _, v := range results[0].Account.Videos {
+		ids = append(ids, v.ID)
+	}
+	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "videos of the page, and videos whose page is unknown")
+}
