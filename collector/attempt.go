@@ -106,8 +106,8 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 }
 
 // endAttempt completes the outcome o of an attempt that has ended. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources that the next fetch skips. A source is skipped if its answer in this attempt has a class in the
-// parameter keep, and if the answer is less than a week older than the next fetch. If all sources would be skipped, none is skipped.
+// o.Answers to the answers of the sources that the next fetch skips. It skips a source if the class of the source's answer is in the
+// parameter keep and the next fetch is less than a week after this answer. If all sources would be skipped, none is skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

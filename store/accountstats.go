@@ -64,7 +64,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	return db.RunWrites(tx, stats.StatsWrites(tx)...)
 }
 
-// AccountsStats are the statistics of several accounts. The key of the field Of is the key of an account.
+// AccountsStats has the statistics of several accounts in its field Of, by the row keys of the accounts.
 type AccountsStats struct {
 	Of map[db.RowKey]AccountStats
 	// The slice outdated has the videos whose stored outlier multipliers are wrong. The field multiplier of each of them has the right value.

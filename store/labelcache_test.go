@@ -104,7 +104,7 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 			return len(db.Guard.Statements())
 		}
 		// Each list runs one statement that reads the version, and one that reads the rows. A third statement reads members of collections.
-		require.Equal(t, 3, statements(), "the first list reads only the members that are on its page")
+		require.Equal(t, 3, statements(), "for the first list, the statement must read only those members of collections that are on the page")
 		require.Equal(t, 3, statements(), "the second list reads all members of the collections, for the cache")
 		require.Equal(t, 2, statements())
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))

@@ -107,7 +107,7 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	}
 	var indexes []int // indexes in l.all of the collections whose hashtags are in the caption
 	if len(l.tags) > 0 {
-		var few [8]int // most captions have fewer hashtags of collections, so that no memory is allocated
+		var few [8]int // enough for most captions; only a caption with more hashtags of collections needs an allocation
 		indexes = few[:0]
 		eachHashtag(row.caption, func(tag string) { indexes = append(indexes, l.tags[tag]...) })
 	}

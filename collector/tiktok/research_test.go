@@ -118,7 +118,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{
 		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
-	}, classes(results), "a video must be Temporary if the answer has only other videos")
+	}, classes(results), "the class must be Temporary if the answer has only videos that were not requested")
 	require.True(t, results[2].Lags)
 	all := requests()
 	require.Equal(t, request{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])

@@ -40,7 +40,7 @@ func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParamete
 		"ensembledata, status 422, an invalid depth":                              {"ensembledata", 422, invalid("depth", "type_error.integer"), mira, source.BadRequest},
 		"ensembledata, status 422, an error without a reason":                     {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
 		"vendor sandbox, an invalid link":                                         {"sandbox", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
-		"scrapecreators, an invalid link reported in the member message":          {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
+		"scrapecreators, a member named message says that the link is invalid":    {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
 		"scrapecreators, an invalid link reported in the member error":            {"scrapecreators", 400, `{"success":false,"error":"Not a TikTok link"}`, link, source.Unsupported},
 		"scrapecreators, an invalid handle":                                       {"scrapecreators", 400, `{"success":false,"message":"Invalid handle"}`, mira, source.Unsupported},
 		"scrapecreators, a request without a link":                                {"scrapecreators", 400, `{"success":false,"error":"url is required"}`, link, source.BadRequest},

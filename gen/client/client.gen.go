@@ -2349,8 +2349,8 @@ type Video struct {
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D By how many percent `latest_views` is above the views of 14 days earlier, which are those of the last point that is at least
-	// 14 days older than the last fetch (`latest_updated_at`).
+	// Increase14D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
+	// that is at least 14 days older than the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2358,8 +2358,8 @@ type Video struct {
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D By how many percent `latest_views` is above the views of one day earlier, which are those of the last point that is at least
-	// 1 day older than the last fetch (`latest_updated_at`).
+	// Increase1D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
+	// that is at least 1 day older than the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2367,8 +2367,8 @@ type Video struct {
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D By how many percent `latest_views` is above the views of 30 days earlier, which are those of the last point that is at least
-	// 30 days older than the last fetch (`latest_updated_at`).
+	// Increase30D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
+	// that is at least 30 days older than the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2376,8 +2376,8 @@ type Video struct {
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D By how many percent `latest_views` is above the views of 7 days earlier, which are those of the last point that is at least
-	// 7 days older than the last fetch (`latest_updated_at`).
+	// Increase7D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
+	// that is at least 7 days older than the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2475,7 +2475,7 @@ type Video struct {
 	// Example: 31
 	VideoLength *string `json:"video_length"`
 
-	// ViewsGained7D `latest_views` minus the views of 7 days earlier, which are those of the last point that is at least 7 days older than the last fetch
+	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the last point that is at least 7 days older than the last fetch
 	// (`latest_updated_at`). Negative if the platform corrected the views downwards. Null if the views at either time are unknown, or if no later point has views.
 	//
 	//

@@ -1462,13 +1462,13 @@ export interface Video {
   fetch_status: FetchStatus;
   /** Whether the platform does not give at least one count that it normally gives. */
   hidden_stats: boolean;
-  /** By how many percent `latest_views` is above the views of 14 days earlier, which are those of the last point that is at least 14 days older than the last fetch (`latest_updated_at`). */
+  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
   increase_14d: number | null;
-  /** By how many percent `latest_views` is above the views of one day earlier, which are those of the last point that is at least 1 day older than the last fetch (`latest_updated_at`). */
+  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
   increase_1d: number | null;
-  /** By how many percent `latest_views` is above the views of 30 days earlier, which are those of the last point that is at least 30 days older than the last fetch (`latest_updated_at`). */
+  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
   increase_30d: number | null;
-  /** By how many percent `latest_views` is above the views of 7 days earlier, which are those of the last point that is at least 7 days older than the last fetch (`latest_updated_at`). */
+  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
   increase_7d: number | null;
   /** The ids of the collections that the video is in; empty if the video is in no collection. */
   label_ids: string[] | null;
@@ -1522,7 +1522,7 @@ export interface Video {
   username: string;
   /** The length of the video in seconds; null before the first fetch. */
   video_length: string | null;
-  /** `latest_views` minus the views of 7 days earlier, which are those of the last point that is at least 7 days older than the last fetch (`latest_updated_at`). */
+  /** `latest_views` minus earlier views. */
   views_gained_7d: number | null;
 }
 

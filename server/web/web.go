@@ -88,8 +88,8 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API and returns the response. The request has the rights of the token in the parameter id. The parameter
-	// visit is the visitor's request for the page that shows the response.
+	// Do sends a request to the API with the rights of the token in the parameter id, and returns the response. The parameter visit is the
+	// HTTP request of the visitor, whose page needs this response.
 	Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
 	// the API. The parameter visit is the visitor's request for the page.

@@ -57,7 +57,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 		"a key without a vendor":                {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR is not", "ensembledata"}},
 		"a base URL without a vendor":           {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR is not"}},
 		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"names 1 (apify)", "REELTALLY_VENDOR_KEY has 0"}},
-		"two vendors with one key":              {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
+		"two vendors, but only one key":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
 		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"BASE_URL has 1"}},
 		"an unknown vendor":                     {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
 		"a missing description file":            {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},

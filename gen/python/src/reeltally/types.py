@@ -1467,13 +1467,13 @@ class Video(TypedDict):
     fetch_status: FetchStatus
     # Whether the platform does not give at least one count that it normally gives.
     hidden_stats: bool
-    # By how many percent `latest_views` is above the views of 14 days earlier, which are those of the last point that is at least 14 days older than the last fetch (`latest_updated_at`).
+    # The difference between `latest_views` and earlier views, in percent of the earlier views.
     increase_14d: float | None
-    # By how many percent `latest_views` is above the views of one day earlier, which are those of the last point that is at least 1 day older than the last fetch (`latest_updated_at`).
+    # The difference between `latest_views` and earlier views, in percent of the earlier views.
     increase_1d: float | None
-    # By how many percent `latest_views` is above the views of 30 days earlier, which are those of the last point that is at least 30 days older than the last fetch (`latest_updated_at`).
+    # The difference between `latest_views` and earlier views, in percent of the earlier views.
     increase_30d: float | None
-    # By how many percent `latest_views` is above the views of 7 days earlier, which are those of the last point that is at least 7 days older than the last fetch (`latest_updated_at`).
+    # The difference between `latest_views` and earlier views, in percent of the earlier views.
     increase_7d: float | None
     # The ids of the collections that the video is in; empty if the video is in no collection.
     label_ids: list[str] | None
@@ -1527,7 +1527,7 @@ class Video(TypedDict):
     username: str
     # The length of the video in seconds; null before the first fetch.
     video_length: str | None
-    # `latest_views` minus the views of 7 days earlier, which are those of the last point that is at least 7 days older than the last fetch (`latest_updated_at`).
+    # `latest_views` minus earlier views.
     views_gained_7d: int | None
 
 
