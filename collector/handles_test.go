@@ -18,7 +18,7 @@ import (
 )
 
 // claimTest is the state of a test in which organisations track the same video by links with correct and wrong handles. A handle from a link
-// is called claimed until a source confirms it. The collector fetches only when the test calls fetchNext.
+// is only a claim until a source confirms it. The collector fetches only when the test calls fetchNext.
 type claimTest struct {
 	*testSystem
 	platform  link.Platform

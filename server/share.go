@@ -66,7 +66,7 @@ func (b pageBackend) LastShareVisit(ctx context.Context, id store.Identity, hash
 // pass. A browser that sends the pass can read the page for web.ShareSessionLife.
 //
 // CheckSharePassword counts each attempt before it checks the password, so that concurrent attempts cannot exceed the limit of wrong
-// passwords. If the password is correct, it subtracts the attempt again.
+// passwords. A correct password is not counted in the end: its attempt is subtracted again.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
@@ -97,8 +97,8 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
-// HasSharePass returns true if CheckSharePassword returned pass for this share page, pass has not expired, and the password of the page is still
-// the same.
+// HasSharePass returns true if the text pass is the result of CheckSharePassword for this share page and has not expired. It returns false if
+// the password of the page was changed after that.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)

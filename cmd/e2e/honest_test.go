@@ -64,8 +64,8 @@ type timing struct {
 	fail     string // error text, or the status if it is not 200; "" if the request succeeded
 }
 
-// sendRequests sends requests of all kinds in honestKinds to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns
-// the timings of all requests.
+// sendRequests sends requests to the server with the URL base until ctx ends, and returns the timings of all requests. It sends each kind of
+// request in honestKinds. The rate is fixed: sendRequests does not wait for earlier responses.
 func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing {
 	var mu sync.Mutex
 	var all []timing

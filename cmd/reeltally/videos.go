@@ -297,8 +297,8 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// printCounts writes one line with the counts of a video. The parameter before has the counts that were printed last. After each count that has
-// changed since then, printCounts writes the difference.
+// printCounts writes one line with the counts of a video. The parameter before has the counts of the line before. If a count
+// differs from the count in that line, printCounts writes the difference after it.
 func (c *videosWatch) printCounts(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)

@@ -74,19 +74,25 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 	}
 }
 
-func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {
-	t.Parallel()
+// listedIDs returns the ids of the videos of a Facebook page, in the order of the result of Fetch. The parameters videos and reels are the JSON
+// of the page's two lists.
+func listedIDs(t *testing.T, videos, reels string) (ids []string) {
+	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"id":"` + mira + `","username":"mira.cooks"}`
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/videos"):
-			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"},{"id":"1139247764231802"},` +
-				`{"id":"1139247764231803","created_time":"2026-10-01T10:00:00+0000"}]}`))
+			answer = videos
 		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231804","created_time":"2026-11-02T10:00:00+0000"},` +
-				`{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"}]}`))
-		default:
-			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
+			answer = reels
 		}
+		if answer[0] == '[' {
+			if !slices.Contains(strings.Split(r.URL.Query().Get("fields"), ","), "from") {
+				t.Error("the request does not ask which page published each video")
+			}
+			answer = `{"data":` + answer + `}`
+		}
+		_, _ = w.Write([]byte(answer))
 	}))
 	t.Cleanup(web.Close)
 	s := newSource(t, web.URL+"/v25.0", nil)
@@ -94,39 +100,23 @@ func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class, results[0].Detail)
-	var ids []string
 	for _, v := range results[0].Account.Videos {
 		ids = append(ids, v.ID)
 	}
+	return ids
+}
+
+func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {
+	t.Parallel()
+	ids := listedIDs(t, `[{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"},{"id":"1139247764231802"},{"id":"1139247764231803","created_time":"2026-10-01T10:00:00+0000"}]`,
+		`[{"id":"1139247764231804","created_time":"2026-11-02T10:00:00+0000"},{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"}]`)
 	require.Equal(t, []string{"1139247764231804", "1139247764231801", "1139247764231803", "1139247764231802"}, ids,
 		"the newest video comes first, and the video without an upload time comes last")
 }
 
 func TestSource_skipsListedVideosOfOtherPages(t *testing.T) {
 	t.Parallel()
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/videos"):
-			if !slices.Contains(strings.Split(r.URL.Query().Get("fields"), ","), "from") {
-				t.Error("the request does not ask which page published each video")
-			}
-			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231801","from":{"id":"` + mira + `"}},{"id":"1139247764231802","from":{"id":"100000000000001"}},` +
-				`{"id":"1139247764231803"}]}`))
-		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			_, _ = w.Write([]byte(`{"data":[{"id":"1139247764231804","from":{"id":"100000000000001"}}]}`))
-		default:
-			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
-		}
-	}))
-	t.Cleanup(web.Close)
-	s := newSource(t, web.URL+"/v25.0", nil)
-	batch := []source.Target{account("mira.cooks", 30)}
-	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
-	require.NoError(t, err)
-	require.Equal(t, source.OK, results[0].Class, results[0].Detail)
-	var ids []string
-	for _, v := range results[0].Account.Videos {
-		ids = append(ids, v.ID)
-	}
+	ids := listedIDs(t, `[{"id":"1139247764231801","from":{"id":"`+mira+`"}},{"id":"1139247764231802","from":{"id":"100000000000001"}},{"id":"1139247764231803"}]`,
+		`[{"id":"1139247764231804","from":{"id":"100000000000001"}}]`)
 	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "videos of the page, and videos whose page is unknown")
 }

@@ -92,7 +92,8 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return categoryNames(accountShares(p), AccountNormal)
 }
 
-// categoryNames returns the category in the parameter normal and, after it, the sorted categories in list without duplicates.
+// categoryNames returns the names of categories without duplicates: first the category in the parameter normal, and then the categories in the
+// slice list, sorted by name.
 func categoryNames[C ~string](list []share[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

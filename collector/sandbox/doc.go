@@ -73,8 +73,8 @@
 // A few videos and accounts have a special category, which a hash of the id selects. Of a thousand videos, 20 are viral, 6 comments_off, 3
 // age_restricted, 3 private, 4 deleted and 3 falling. On TikTok, 10 are shop_ad and 4 are photo. On YouTube, 2 are live. On all platforms
 // except TikTok, 6 are hidden_likes. Of a thousand accounts, 2 are gone and 3 are empty. On YouTube, 5 are hidden_followers and 5 are
-// no_handle. On all platforms except YouTube, 3 are private. A real id is therefore nearly always a normal public video. World.Find,
-// World.FindAccount and the control calls below return one video or account of each category. VideoTruth.ChangesAt is the time at which a
+// no_handle. On all platforms except YouTube, 3 are private. A real id is therefore nearly always a normal public video. World.Find
+// returns a video of a given category, and World.FindAccount an account. The control calls below do the same over HTTP. VideoTruth.ChangesAt is the time at which a
 // video of the category private, deleted or falling becomes private, is deleted or loses counts. For the videos of World.Find, this time is
 // in 2027, so that a test can set the clock before or after ChangesAt.
 //

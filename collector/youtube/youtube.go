@@ -180,8 +180,8 @@ func (s *Source) isFetchable(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two plans for a batch of videos, the preferred plan first: a call of videos.list, and a call of batchGetStats, which has its
-// own budget. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed. While YouTube
+// Plan returns two plans for a batch of videos: one calls videos.list, and the other calls batchGetStats, which has its own budget. The
+// preferred plan comes first. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed. While YouTube
 // refuses batchGetStats, Plan returns only videos.list. If details are needed, videos.list needs a second unit for the handles of the
 // channels.
 //

@@ -58,8 +58,8 @@ func (t tableView) Sorted(column string) string {
 	return "descending"
 }
 
-// SortLink returns the query of the same page with the rows sorted by a column. If the rows are already sorted by the column in descending
-// order, the new order is ascending. Otherwise it is descending.
+// SortLink returns the query string of a link that sorts the rows of this page by a column. The order is descending, or ascending if the page
+// already sorts the rows by this column in descending order.
 func (t tableView) SortLink(column string) string {
 	direction := ""
 	if column == t.Column && !t.Ascending {

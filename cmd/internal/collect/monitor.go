@@ -46,8 +46,8 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. CountCalls must get the same registry. A program that does not collect, such
-// as the server, passes no sources. The monitor then shows the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If the slice sources
+// is empty, as in the server, the monitor shows the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})

@@ -88,8 +88,8 @@ type historyState struct {
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is an age in days. If a server does not mark interpolated points, only points up to this age are copied: they were all measured, and
-// older points may be computed.
+// dailyDays is the maximum age, in days, of the points that are copied from a server that does not mark interpolated points. All points up to
+// this age were measured. Older points can be interpolated.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
