@@ -51,18 +51,17 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver that finds the account record of each author. The authors were named by an answer of a source or by
-// a request of a caller at the time now. The parameter known must contain every account record of the organisation that can belong to one
-// of these authors.
-func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *AccountResolver {
-	b := &AccountResolver{org: org, now: now, rows: known, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
-	for _, row := range known {
+// NewAccountResolver returns a resolver that finds the account record of each author. An answer of a source or a request of a caller named the
+// authors at the time namedAt. The slice knownAccounts must contain every account record of the organisation that can belong to one of these authors.
+func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
+	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
+	for _, row := range knownAccounts {
 		b.indexNames(row)
 	}
 	return b
 }
 
-// indexNames adds the record to the map b.named, under its present ids and its present handle. The method findRecord reads this map.
+// indexNames adds the record to the map b.named, under its present ids and its present handle. The map is read by findRecord.
 func (b *AccountResolver) indexNames(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
@@ -152,13 +151,13 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on the platform p whose id or handle of the given kind is the parameter name. It skips records for which the
-// function matches returns false. It returns nil if there is no such record, or if name is "".
-func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
-	if name == "" {
+// findRecord returns the first record on the platform p that has the wanted id or handle of the given kind. It skips records for which the function
+// matches returns false. It returns nil if there is no such record, or if wanted is "".
+func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, wanted string, matches func(*Account) bool) *Account {
+	if wanted == "" {
 		return nil
 	}
-	for _, r := range b.named[accountName{p, kind, name}] {
+	for _, r := range b.named[accountName{p, kind, wanted}] {
 		if matches(r) {
 			return r
 		}

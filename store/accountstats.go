@@ -67,20 +67,20 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 // AccountsStats has the statistics of several accounts in its field Of, by the row keys of the accounts.
 type AccountsStats struct {
 	Of map[db.RowKey]AccountStats
-	// The slice outdated has the videos whose stored outlier multipliers are wrong. The field multiplier of each of them has the right value.
-	outdated []AccountVideo
+	// These videos have wrong outlier multipliers in the database. Their field multiplier has the right value.
+	wrongMultipliers []AccountVideo
 }
 
-// ReadStatistics computes the statistics of accounts from their tracked videos. For a video in the parameter changed, it uses the values in
-// changed instead of the stored values.
-func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (AccountsStats, error) {
+// ReadStatistics computes the statistics of accounts from their tracked videos. For a video in changedVideos, it uses the values given there instead
+// of the stored values.
+func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (AccountsStats, error) {
 	s := AccountsStats{Of: make(map[db.RowKey]AccountStats, len(accounts))}
 	if len(accounts) == 0 {
 		return s, nil
 	}
-	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changed))
-	for i := range changed {
-		v := &changed[i]
+	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changedVideos))
+	for i := range changedVideos {
+		v := &changedVideos[i]
 		known[v.Key()] = true
 		if v.LinkedAccountID != nil {
 			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.LatestCounts(), UploadedAt: v.UploadedAt}
@@ -101,10 +101,10 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (Account
 	}
 	for _, v := range stored {
 		of := s.Of[v.accountKey()]
-		right := of.Multiplier(v.Views)
+		right := of.OutlierMultiplier(v.Views)
 		if (right == nil) != (v.multiplier == nil) || right != nil && *right != *v.multiplier {
 			v.multiplier = right
-			s.outdated = append(s.outdated, v)
+			s.wrongMultipliers = append(s.wrongMultipliers, v)
 		}
 	}
 	return s, nil
@@ -164,9 +164,9 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// Multiplier returns the outlier multiplier of a video of the account: the video's views divided by the median views of the account's
-// tracked videos. It returns nil if the views or the median are unknown, or if the median is 0.
-func (s *AccountStats) Multiplier(views *int64) *float64 {
+// OutlierMultiplier returns the outlier multiplier of a video of the account: the video's views divided by the median views of the account's tracked
+// videos. It returns nil if the views or the median are unknown, or if the median is 0.
+func (s *AccountStats) OutlierMultiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
 	}
@@ -185,8 +185,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// StatsWrites returns the statements that update the statistics of the accounts and the outlier multipliers of their videos. It updates only
-// multipliers that differ from the right values. It does not update videos that were passed to ReadStatistics in the parameter changed.
+// StatsWrites returns the statements that update the statistics of the accounts and the outlier multipliers of their videos. The statements update
+// only multipliers that are wrong. They do not update the videos that ReadStatistics got in changedVideos.
 func (s AccountsStats) StatsWrites(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
@@ -204,12 +204,12 @@ func (s AccountsStats) StatsWrites(tx *gorm.DB) []db.Write {
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
-	if len(s.outdated) == 0 {
+	if len(s.wrongMultipliers) == 0 {
 		return writes
 	}
-	videos := make([][]any, len(s.outdated))
-	for i := range s.outdated {
-		v := &s.outdated[i]
+	videos := make([][]any, len(s.wrongMultipliers))
+	for i := range s.wrongMultipliers {
+		v := &s.wrongMultipliers[i]
 		videos[i] = []any{v.OrganisationID, v.ID, v.multiplier}
 	}
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}

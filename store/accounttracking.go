@@ -168,9 +168,9 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	return out, resolver.Save(t.Tx)
 }
 
-// markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. The parameter restarted is how many of the
-// accounts were stopped and are now tracked again.
-func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restarted int64) error {
+// markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. Of these accounts, restartedCount were stopped and are
+// now tracked again.
+func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 		return err
 	}
 	return t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts + ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
-		len(ids), restarted, t.id).Error
+		len(ids), restartedCount, t.id).Error
 }
 
 // addAccountMembers adds each account to each collection.
@@ -216,10 +216,9 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. The result
-// unmatched has the refs that name no tracked account, in the order of refs. If the parameter all is true and one of the refs names no
-// tracked account, StopAccounts stops nothing.
-func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
+// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns the refs that
+// name no tracked account, in the order of refs. If allOrNothing is true and there are such refs, StopAccounts stops nothing.
+func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID
@@ -233,7 +232,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 			}
 			ids = append(ids, found...)
 		}
-		if len(ids) == 0 || (all && len(unmatched) > 0) {
+		if len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 			return nil
 		}
 		ids = db.Distinct(ids)

@@ -64,7 +64,7 @@ type CampaignDay struct {
 
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
-	ViewsFromAdded int64 // views of the videos that were added on this day
+	ViewsFromAdded int64 // sum of the views, at the end of this day, of the videos that were added on this day
 	// ViewsFromKnown is the part of the change of Views since the day before that comes from videos whose views become known or unknown. It is the
 	// change minus ViewsGained and ViewsFromAdded. If the views of a video become known, they are added, except the part that is in ViewsGained. If
 	// the views of a video become unknown, its views of the day before are subtracted.

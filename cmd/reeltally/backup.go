@@ -52,9 +52,9 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// writeNewFile calls the function write with a new file that only its owner can read. Until the file is complete and on the
-// disk, its name has the suffix ".part". If writing fails, writeNewFile deletes the file.
-func writeNewFile(path string, write func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
+// writeNewFile creates a file that only its owner can read, and calls writeContent to fill it. Until the file is complete and on the disk, its name
+// has the suffix ".part". If writing fails, writeNewFile deletes the file.
+func writeNewFile(path string, writeContent func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return summary, fmt.Errorf("%s exists already: choose another name, or delete the file", path)
 	}
@@ -71,7 +71,7 @@ func writeNewFile(path string, write func(io.Writer) (backup.Summary, error)) (s
 			err = errors.Join(err, os.Remove(part))
 		}
 	}()
-	summary, err = write(file)
+	summary, err = writeContent(file)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return summary, err
 	}
@@ -134,13 +134,12 @@ type backupSummary struct {
 	SHA256  string    `json:"sha256"`
 }
 
-// printBackup prints the summary of a backup, as JSON or as sentences. The parameter event says what the command did with the file, such as
-// "was written".
-func printBackup(p boot.Process, asJSON bool, file, event string, s backup.Summary) error {
+// printBackup prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the file.
+func printBackup(p boot.Process, asJSON bool, file, verb string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, event, counted(s.Rows, "row"),
+	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, verb, counted(s.Rows, "row"),
 		counted(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
 	return err
 }

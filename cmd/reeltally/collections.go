@@ -55,10 +55,10 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes. The
-// parameters videos and accounts are functions that send one request with ids of videos or of accounts. They return the response of the API and
-// the number of changes. The parameter done is the printed verb, such as "added".
-func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
+// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes. The functions
+// sendVideos and sendAccounts send one request with ids of videos or of accounts. They return the response of the API and the number of changes. The
+// verb is for the printed line, such as "added".
+func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb string, sendVideos, sendAccounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("no video or account is named: name videos as arguments, and accounts with --account")}
 	}
@@ -88,7 +88,7 @@ func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done
 		noun string
 		ids  []uuid.UUID
 		send func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)
-	}{{"video", videoIDs, videos}, {"account", accountIDs, accounts}} {
+	}{{"video", videoIDs, sendVideos}, {"account", accountIDs, sendAccounts}} {
 		for batch := range slices.Chunk(members.ids, maxMembers) {
 			answer, changed, err := members.send(api, collection, batch)
 			if err != nil {
@@ -97,7 +97,7 @@ func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done
 			if c.JSON {
 				err = writeJSON(p.Stdout, answer)
 			} else {
-				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", done, counted(changed, members.noun))
+				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", verb, counted(changed, members.noun))
 			}
 			if err != nil {
 				return err
@@ -107,13 +107,12 @@ func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done
 	return nil
 }
 
-// memberIDs returns the ids of videos or accounts that the user has named by id or by link. The function find asks the server for the id of
-// a link.
-func memberIDs(named []string, find func(link string) (uuid.UUID, error)) (ids []uuid.UUID, err error) {
+// memberIDs returns the ids of videos or accounts that the user has named by id or by link. The function findID asks the server for the id of a link.
+func memberIDs(named []string, findID func(link string) (uuid.UUID, error)) (ids []uuid.UUID, err error) {
 	for _, name := range named {
 		id, invalid := uuid.Parse(name)
 		if invalid != nil {
-			if id, err = find(name); err != nil {
+			if id, err = findID(name); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}

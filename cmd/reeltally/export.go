@@ -40,23 +40,22 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// save saves entries to the file or to standard output. The parameter write is a function that requests the entries from the server and
-// writes them. The parameter what is the plural of the entries, such as "videos". The function count returns the number of entries for the
-// progress bar; nil means that the number is unknown.
-func (c *exportCommand) save(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
+// save saves entries to the file or to standard output. The function writeEntries requests the entries from the server and writes them. The entryNoun
+// is a plural such as "videos". The function countEntries returns the number of entries for the progress bar; it is nil if the number is unknown.
+func (c *exportCommand) save(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
 		return err
 	}
 	var total int64
-	if count != nil {
-		if total, err = count(api); err != nil {
+	if countEntries != nil {
+		if total, err = countEntries(api); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", what, total)
+	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", entryNoun, total)
 	if c.Out == "" && boot.IsTerminal(p.Stdout) { // the rows are printed on the terminal, so draw no progress bar
-		bar = newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "export", what, 0)
+		bar = newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "export", entryNoun, 0)
 	}
 	defer bar.finish(ctx)
 	writeTo := func(output io.Writer) error {
@@ -66,7 +65,7 @@ func (c *exportCommand) save(ctx context.Context, p boot.Process, what string, c
 			}
 			bar.set(ctx, rows, 0)
 		}})
-		return errors.Join(write(api, w), w.Flush())
+		return errors.Join(writeEntries(api, w), w.Flush())
 	}
 	if c.Out == "" {
 		return writeTo(p.Stdout)
@@ -161,8 +160,8 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in CSV (quotes is true), a line break within
-// quotes does not end the row.
+// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in CSV files, where the field quotes is true, a
+// line break within quotes does not end the row.
 type rowCounter struct {
 	io.Writer
 	quotes bool

@@ -25,15 +25,15 @@ type exportDatabase struct {
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is a command-line argument with a UTC day, such as 2026-01-31. The field set says whether the argument was given.
+// day is a command-line argument with a UTC day, such as 2026-01-31. isGiven says whether the user gave the argument.
 type day struct {
 	store.Date
-	set bool
+	isGiven bool
 }
 
 // UnmarshalText parses a day of the form YYYY-MM-DD. The error contains the invalid text.
 func (d *day) UnmarshalText(text []byte) (err error) {
-	d.set = true
+	d.isGiven = true
 	d.Date, err = store.ParseDate(string(text))
 	return err
 }
@@ -47,10 +47,10 @@ func (exportDatabase) Help() string {
 // Run writes the export to the file or to standard output.
 func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 	q := store.ExportQuery{To: math.MaxInt32, Interpolated: c.Interpolated, IncludeRemoved: c.IncludeRemoved}
-	if c.From.set {
+	if c.From.isGiven {
 		q.From = c.From.Date
 	}
-	if c.To.set {
+	if c.To.isGiven {
 		q.To = c.To.Date
 	}
 	if q.From > q.To {

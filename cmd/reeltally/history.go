@@ -120,12 +120,12 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a history as a chart, the oldest day first. The parameter points has the history in the order of the API, the newest
-// day first. The function convert returns the chartPoint for a point of the history.
-func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
+// writeChart writes a history as a chart, the oldest day first. The points in newestFirst are in the opposite order, which is that of the API. The
+// function toChartPoint converts one of them.
+func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint func(T) chartPoint) error {
 	var chart []chartPoint
-	for _, point := range slices.Backward(points) {
-		chart = append(chart, convert(point))
+	for _, point := range slices.Backward(newestFirst) {
+		chart = append(chart, toChartPoint(point))
 	}
 	return writeColumns(w, []column{{title: "DATE"}, {title: strings.ToUpper(metric), right: true}, {title: "GAIN", right: true}, {title: ""}}, chartRows(chart))
 }
@@ -133,12 +133,11 @@ func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) c
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart. The parameter points has the oldest point first, and the rows have the same order. A row has the date,
-// the count, the gain since the previous point, and a bar. If there are days without a point between two points, a single row stands for all of
-// these days.
-func chartRows(points []chartPoint) [][]string {
+// chartRows returns the rows of a chart, in the order of the given points. A row has the date, the count, the gain since the previous point, and a
+// bar. If there are days without a point between two points, a single row stands for all of these days.
+func chartRows(oldestFirst []chartPoint) [][]string {
 	largest := int64(1)
-	for _, p := range points {
+	for _, p := range oldestFirst {
 		if p.count != nil {
 			largest = max(largest, *p.count)
 		}
@@ -146,7 +145,7 @@ func chartRows(points []chartPoint) [][]string {
 	var rows [][]string
 	var before *int64
 	var day time.Time
-	for _, p := range points {
+	for _, p := range oldestFirst {
 		if missing := int(p.day.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
 			rows = append(rows, []string{"…", "", "", counted(missing, "day") + " without a point"})
 		}

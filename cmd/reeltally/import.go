@@ -109,14 +109,14 @@ func (c *importCommand) openFile(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// printSummary prints the summary of an import, without counts that are 0. If the parameter columns is not empty, as in a dry run, printSummary also says
-// how the import reads each column.
-func (c *importCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
+// printSummary prints the summary of an import, without counts that are 0. In a dry run, columnFormats is not empty, and printSummary also says how
+// the import reads each column.
+func (c *importCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columnFormats []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
 			transfer.Summary
 			Columns []transfer.ColumnFormat `json:"columns,omitempty"`
-		}{s, columns})
+		}{s, columnFormats})
 	}
 	verb := "Imported into"
 	if c.DryRun {
@@ -141,7 +141,7 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")
 	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
 	line(s.Bad, "row", "%s left out: see the reasons in %s", c.SkipBad)
-	for _, f := range columns {
+	for _, f := range columnFormats {
 		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
 	}
 	_, err := io.WriteString(p.Stdout, b.String())
@@ -181,8 +181,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. The parameters done and total are numbers of bytes or of videos. If the stage differs from that of the
-// last call, set first finishes the bar of the last stage.
+// set shows the progress of a stage. Both numbers are bytes, or both are videos. If the stage differs from that of the last call, the bar of the
+// earlier stage is finished first.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
@@ -221,9 +221,9 @@ type shortLinkTarget struct {
 // No link is lost, because the database also has the resolved links.
 const maxCachedShortLinks = 10_000
 
-// newShortLinks returns a shortLinks. If base is not "", short links are requested from the URL base instead of their own hosts.
-func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {
-	r, err := shortlink.New(shortlink.Options{BaseURL: base, Logger: logger, Now: time.Now})
+// newShortLinks returns a shortLinks. If baseURL is not "", short links are requested from this URL instead of their own hosts.
+func newShortLinks(st *store.Store, baseURL string, logger *slog.Logger) (*shortLinks, error) {
+	r, err := shortlink.New(shortlink.Options{BaseURL: baseURL, Logger: logger, Now: time.Now})
 	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err
 }
 

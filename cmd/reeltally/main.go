@@ -71,19 +71,18 @@ func run(ctx context.Context, p boot.Process) error {
 // databaseCommand has the settings of the database. It is embedded in the commands that use the database.
 type databaseCommand struct{ boot.Database }
 
-// withStore opens the store, calls use and closes the store. If the SQLite file does not exist, withStore does not create it but returns an
-// error.
+// withStore opens the store, passes it to the given function and closes it. If the SQLite file does not exist, withStore does not create it but
+// returns an error.
 func (c databaseCommand) withStore(ctx context.Context, p boot.Process, use func(*store.Store) error) error {
 	return c.withMigration(ctx, p, boot.ExistingOnly, use)
 }
 
-// withNewStore opens the store, calls use and closes the store, as withStore does. If the SQLite file does not exist, withNewStore creates
-// it.
+// withNewStore does the same as withStore. If the SQLite file does not exist, withNewStore creates it.
 func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, use func(*store.Store) error) error {
 	return c.withMigration(ctx, p, boot.CreateSQLite, use)
 }
 
-// withMigration opens the store, calls use and closes the store. If m allows it, withMigration migrates the schema before it calls use.
+// withMigration does the same as withStore, but it first migrates the schema if the given Migration allows that.
 func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, use func(*store.Store) error) error {
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {

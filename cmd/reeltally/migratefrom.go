@@ -104,8 +104,7 @@ func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 }
 
 // targetOrganisation returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
-// organisation with the same name as the copied organisation (the parameter source). If no organisation has this name,
-// targetOrganisation creates one.
+// organisation with the same name as the copied organisation. If no organisation has this name, targetOrganisation creates one.
 func (c *migrateFromCommand) targetOrganisation(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
@@ -179,8 +178,8 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. The parameters done and total are numbers of entries of a list. If the stage differs from that of the
-// last call, set first finishes the bar of the last stage.
+// set shows the progress of a stage. Both numbers count the entries of a list. If the stage differs from that of the last call, the bar of the
+// earlier stage is finished first.
 func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {
 		m.finish(ctx)

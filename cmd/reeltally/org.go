@@ -177,11 +177,11 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// withProgress calls the function change and shows its progress. The function change moves the targets of an organisation to another lane
-// (priority in the queue) in batches. If one batch is enough, withProgress shows no progress.
-func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
+// withProgress calls moveTargets and shows its progress. The function moveTargets moves the targets of an organisation to another lane (priority in
+// the queue) in batches. If one batch is enough, withProgress shows no progress.
+func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, moveTargets func(progress func(done, total int64)) error) error {
 	var bar *progress
-	err := change(func(done, total int64) {
+	err := moveTargets(func(done, total int64) {
 		if bar == nil && done < total {
 			bar = newProgress(w, logger, "lanes", "targets", total)
 		}

@@ -33,8 +33,8 @@ type progress struct {
 // logInterval is the shortest time between two log lines about the progress of a task.
 const logInterval = 10 * time.Second
 
-// newProgress starts to show the progress of a task. The parameter total is the number of units of the whole task, or 0 if it is unknown.
-// If w is a terminal, the progress is a bar on w, and otherwise it is logged.
+// newProgress starts to show the progress of a task. The total is the number of units of the whole task, or 0 if this number is unknown. If w is a
+// terminal, the progress is a bar on w, and otherwise it is logged.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
 	if boot.IsTerminal(w) {
@@ -65,8 +65,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. If no unit is finished or
-// the total is unknown, timeLeft returns 0.
+// timeLeft estimates how long the rest of the task will take. It gets the number of finished units. If no unit is finished or the total is unknown,
+// timeLeft returns 0.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -74,8 +74,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows how far the task is. The parameter done is the number of its finished units. The parameter points is the number of history
-// points written so far for the current organisation, or 0 if the task does not count them.
+// set shows how far the task is: the number of finished units, and the number of history points that were written so far for the current
+// organisation. If the task does not count points, their number is 0.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
@@ -94,8 +94,7 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal does the same as the method set, for a task whose total was unknown at its start. The parameters done and total are numbers of
-// units.
+// setTotal does the same as the method set, for a task whose total was unknown at its start. Both numbers count units.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {

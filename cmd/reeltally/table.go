@@ -34,9 +34,8 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	return err
 }
 
-// formatColumns returns the table as text with lines of at most width characters, or of any length if width is 0. To make lines shorter, it
-// first leaves out the columns whose field extra is true, from the last to the first. It then shortens the texts of the columns whose field
-// wide is true.
+// formatColumns returns the table as text with lines of at most width characters, or of any length if width is 0. To make lines shorter, it first
+// leaves out the columns that are marked as extra, from the last to the first. It then shortens the texts of the columns that are marked as wide.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))

@@ -127,7 +127,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats a time of the store in UTC. If the time is nil, it returns the text in the parameter ifNil.
+// formatInstant formats a time of the store in UTC. If the time is nil, it returns ifNil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

@@ -28,10 +28,10 @@ type trackedLink struct {
 	failure     *string    // nil if the link was saved
 }
 
-// track tracks the given links and prints a line for each. The function send sends one request, with at most maxLinks links. track returns
-// an error if a link was not saved.
+// track tracks the given links and prints a line for each. The function sendRequest sends one request, with at most maxLinks links. track returns an
+// error if a link was not saved.
 func (c *trackCommand) track(ctx context.Context, p boot.Process,
-	send func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
+	sendRequest func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
 ) error {
 	api, err := c.connect()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	defer bar.finish(ctx)
 	failed, done := 0, 0
 	for batch := range slices.Chunk(links, maxLinks) {
-		results, warnings, err := send(api, batch, collections)
+		results, warnings, err := sendRequest(api, batch, collections)
 		if err != nil {
 			return fmt.Errorf("a request failed after %s had been sent: %w", counted(done, "link"), err)
 		}
@@ -147,9 +147,9 @@ type stopCommand struct {
 	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
 }
 
-// stop stops tracking the given videos or accounts, and prints a line for each. The function send sends one request, with at most maxLinks
-// ids or links. stop returns an error if tracking could not be stopped for one of them.
-func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
+// stop stops tracking the given videos or accounts, and prints a line for each. The function sendRequest sends one request, with at most maxLinks ids
+// or links. stop returns an error if tracking could not be stopped for one of them.
+func (c *stopCommand) stop(p boot.Process, sendRequest func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
 	api, err := c.connect()
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids 
 	}
 	failed := 0
 	for batch := range slices.Chunk(all, maxLinks) {
-		result, err := send(api, batch)
+		result, err := sendRequest(api, batch)
 		if err != nil {
 			return err
 		}

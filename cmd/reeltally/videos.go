@@ -44,9 +44,9 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If
-// there are no such lines, it returns an error. The parameter what is for this error: it says what is missing, for example "links".
-func argumentsOrLines(arguments []string, stdin io.Reader, what string) ([]string, error) {
+// argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If there
+// are no such lines, it returns an error. For this error, the parameter missing names what is missing, for example "links".
+func argumentsOrLines(arguments []string, stdin io.Reader, missing string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
 		in.Buffer(nil, maxLine)
@@ -60,7 +60,7 @@ func argumentsOrLines(arguments []string, stdin io.Reader, what string) ([]strin
 		}
 	}
 	if len(arguments) == 0 {
-		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", what)}
+		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", missing)}
 	}
 	return arguments, nil
 }
@@ -115,8 +115,8 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns the number of entries of a list that a command gets with one request. The parameter limit is the number of entries that the
-// command needs; 0 means all entries.
+// pageSize returns the number of entries of a list that a command gets with one request. The limit is the number of entries that the command needs; 0
+// means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
@@ -133,7 +133,7 @@ func orderDirection(ascending bool) client.OrderDirection {
 	return ""
 }
 
-// firstEntries returns the first entries, up to the number limit. If limit is 0, it returns all entries.
+// firstEntries returns at most the first limit entries. If limit is 0, it returns all entries.
 func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -297,9 +297,9 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// printCounts writes one line with the counts of a video. The parameter before has the counts of the line before. If a count
-// differs from the count in that line, printCounts writes the difference after it.
-func (c *videosWatch) printCounts(w io.Writer, v client.Video, before, counts videoCounts) error {
+// printCounts writes one line with the counts of a video. The map lastPrinted has the counts of the previous line for this video. If a count has
+// changed since then, printCounts writes the difference after it.
+func (c *videosWatch) printCounts(w io.Writer, v client.Video, lastPrinted, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)
 	}
@@ -311,7 +311,7 @@ func (c *videosWatch) printCounts(w io.Writer, v client.Video, before, counts vi
 			continue
 		}
 		change := ""
-		if old, known := before[metric]; known && old != n {
+		if old, known := lastPrinted[metric]; known && old != n {
 			change = " (" + withSign(n-old) + ")"
 		}
 		line = append(line, metric+" "+formatCount(&n)+change)

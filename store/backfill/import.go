@@ -70,9 +70,8 @@ type ImportedVideo struct {
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The
-// parameter videos must not contain a video twice. If the parameter dry is true, Import writes nothing, and the results say what it would
-// do.
+// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list must
+// not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
 //
 // Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
 // Import never replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and
@@ -80,17 +79,17 @@ type ImportedVideo struct {
 // rows of account_days and organisation_days are as if the points had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
-func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
+func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	i := importing{in: videos, dry: dry, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
+	i := importing{in: videos, dryRun: dryRun, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
 	i.Org, i.Now = o, store.DatabaseOf(o).Now()
 	if err := i.checkVideos(); err != nil {
 		return nil, err
 	}
-	if !dry {
+	if !dryRun {
 		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDailyDay(), i.Now.Day()); err != nil {
 			return nil, err
 		}
@@ -103,7 +102,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 			out, err = i.importVideos()
 			return err
 		}
-		if dry {
+		if dryRun {
 			return store.DatabaseOf(o).BulkTx(ctx, run)
 		}
 		return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), run)
@@ -117,8 +116,8 @@ type importing struct {
 	store.Tracking
 	insert db.InsertRows
 	in     []ImportVideo
-	dry    bool       // compute the results, but write nothing
-	fetch  bool       // new videos are fetched on schedule; if fetch is false, they are saved as pending
+	dryRun bool       // compute the results, but write nothing
+	fetch  bool       // if true, new videos are fetched on schedule; if false, they are saved as pending
 	lane   queue.Lane // priority of the scheduled fetches of new videos
 
 	merged        []*mergedVideo // videos that the import changes or adds
@@ -180,7 +179,7 @@ func (i *importing) importVideos() ([]ImportedVideo, error) {
 	if err := i.requireDataKind(classified); err != nil {
 		return nil, err
 	}
-	if i.dry {
+	if i.dryRun {
 		return out, nil
 	}
 	if err := i.trackNewVideos(classified); err != nil {
@@ -213,7 +212,7 @@ func (i *importing) stopNewVideos(videos []*mergedVideo) error {
 // requireDataKind returns a *store.DataKindError if the points to add are demo data and the database has real data, or the other way round.
 func (i *importing) requireDataKind(videos []*mergedVideo) error {
 	require := store.RequireDataKind
-	if i.dry {
+	if i.dryRun {
 		require = store.CheckDataKind
 	}
 	checked := map[store.DataKind]bool{}
@@ -362,9 +361,9 @@ func (m *mergedVideo) needsAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. The parameter fresh has the imported data of the same videos in the same order. trackLinks stores
-// the new database row of each video in mergedVideo.before.
-func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
+// trackLinks tracks the videos of links. The slice newVideos has the imported data of the same videos in the same order. The new database row of each
+// video is stored in its field before.
+func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
 	}
@@ -388,7 +387,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	for _, v := range rows {
 		byID[v.ID] = v
 	}
-	for n, m := range fresh {
+	for n, m := range newVideos {
 		m.before = byID[ids[n]]
 	}
 	return nil

@@ -51,8 +51,8 @@ func (h *history) addChange(day db.Date, c dayChange) {
 	h.changes[day] = sum
 }
 
-// addCounts adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. Each entry of the parameter steps has a
-// day on which last known counts of the video change, and the new counts.
+// addCounts adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. Each step is a day on which the last known
+// counts of the video change.
 func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -70,21 +70,21 @@ func (h *history) addCounts(steps []step, sign int64) {
 }
 
 // trackedSince returns the first day on which the sums include the video. This is the day of the video's first point, or the day of its creation if
-// that is earlier. A new video is created today. If the parameter all is true, trackedSince uses the points that the video has after the import,
-// and otherwise the points that it had before. For a weekly point, the day is the Monday of its week.
-func (m *mergedVideo) trackedSince(all bool, today db.Date) db.Date {
+// that is earlier. A new video is created today. If afterImport is true, trackedSince uses the points that the video has after the import, and
+// otherwise the points that it had before. For a weekly point, the day is the Monday of its week.
+func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
 		since = m.before.CreatedAt.Day()
 	}
-	if steps := m.countSteps(all); len(steps) > 0 {
+	if steps := m.countSteps(afterImport); len(steps) > 0 {
 		since = min(since, steps[0].day)
 	}
 	return since
 }
 
-// addVideo records in h how the import of one video changes the sums. The parameter countedBefore is true if the sums of the account or
-// organisation already include the video.
+// addVideo records in h how the import of one video changes the sums. countedBefore is true if the sums of the account or organisation already
+// include the video.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	h.addCounts(m.countSteps(true), 1)
 	if countedBefore {
@@ -120,11 +120,11 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls the function each for every day whose row must change or is missing, the oldest day first. The slice rows has the days that already
-// have a row, in ascending order. The parameter row of the call is the index in rows of the day or, if the day has no row, of the last earlier day
-// with a row. It is -1 if there is no such day. The parameter c of the call has the amounts to add to the sums of that row.
-func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
-	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
+// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The slice storedDays has the days that already
+// have a row, in ascending order. The argument storedIndex of a call is the index of the day in storedDays. If the day has no row, it is the index of
+// the last earlier day with a row, or -1 if there is none. The argument c has the amounts to add to the sums of that row.
+func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
+	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
 	changed := slices.Sorted(maps.Keys(h.changes))
 	var sum dayChange
@@ -134,11 +134,11 @@ func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayC
 			sum.addAmounts(h.changes[changed[next]])
 			next++
 		}
-		if row+1 < len(rows) && rows[row+1] == day {
+		if row+1 < len(storedDays) && storedDays[row+1] == day {
 			row++
 		}
-		if sum != (dayChange{}) || row < 0 || rows[row] != day {
-			each(day, row, sum)
+		if sum != (dayChange{}) || row < 0 || storedDays[row] != day {
+			updateDay(day, row, sum)
 		}
 	}
 }
@@ -180,13 +180,12 @@ type accountDay struct {
 	Source *string
 }
 
-// updateAccountDays updates the rows of account_days. The parameter accounts has the changes of the sums for each account, by the account's
-// id.
-func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
-	if len(accounts) == 0 {
+// updateAccountDays updates the rows of account_days. The map changesByAccount has the changes of the sums; the key is the account's id.
+func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) error {
+	if len(changesByAccount) == 0 {
 		return nil
 	}
-	ids := slices.SortedFunc(maps.Keys(accounts), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	ids := slices.SortedFunc(maps.Keys(changesByAccount), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	var rows []accountDay
 	if err := db.Scoped(i.Tx, "account_days", i.ID()).Where("account_id IN ?", ids).Order("account_id, day").Find(&rows).Error; err != nil {
 		return err
@@ -202,7 +201,7 @@ func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
 		for n := range rows {
 			days[n] = rows[n].Day
 		}
-		accounts[id].eachDay(days, func(day db.Date, row int, c dayChange) {
+		changesByAccount[id].eachDay(days, func(day db.Date, row int, c dayChange) {
 			d := accountDay{OrganisationID: i.ID(), AccountID: id, Source: new(ImportSource)}
 			if row >= 0 {
 				d = rows[row]
@@ -222,12 +221,12 @@ func (i *importing) updateAccountDays(accounts map[uuid.UUID]*history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// upsertDays inserts n rows into a table. The parameter rows is the slice of these rows. If the table already has a row with the same key,
-// upsertDays replaces the values of that row in the columns that sums names.
-func (i *importing) upsertDays(table string, key, sums []string, rows any, n int) error {
+// upsertDays inserts n rows into a table. If the table already has a row with the same key, upsertDays replaces the values of that row in the columns
+// sumColumns. The parameter rows must be a slice.
+func (i *importing) upsertDays(table string, key, sumColumns []string, rows any, n int) error {
 	if n == 0 {
 		return nil
 	}
-	return i.Tx.Table(table).Clauses(clause.OnConflict{Columns: db.Columns(key), DoUpdates: clause.AssignmentColumns(sums)}).
+	return i.Tx.Table(table).Clauses(clause.OnConflict{Columns: db.Columns(key), DoUpdates: clause.AssignmentColumns(sumColumns)}).
 		CreateInBatches(rows, db.InsertChunk).Error
 }

@@ -25,15 +25,14 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names no account
 }
 
-// classify returns what the import does with each imported point of the video. The parameter keep says for how many days daily and weekly
-// points are kept. classify stores the points to import in m.added. It moves the stored points that the import replaces from m.stored to
-// m.gone.
-func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
+// classify returns what the import does with each imported point of the video. classify stores the points to import in m.added. It moves the stored
+// points that the import replaces from m.stored to m.gone.
+func (m *mergedVideo) classify(today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.firstPossibleDay()
-	oldest := today - keep.Daily
+	oldest := today - retention.Daily
 	for n, p := range m.in.Points {
-		if results[n] = m.classifyPoint(p, uploaded, today, keep); results[n] == PointAdded {
+		if results[n] = m.classifyPoint(p, uploaded, today, retention); results[n] == PointAdded {
 			m.added = append(m.added, p)
 		}
 	}
@@ -60,14 +59,14 @@ func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult 
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify later compares
-// the imported points with each other. The parameter uploaded is the first day on which the video can have a point.
-func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep db.Retention) ImportResult {
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify later compares the
+// imported points with each other. The video can have no point before firstDay.
+func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
-	case day < today-keep.Weekly:
+	case day < today-retention.Weekly:
 		return PointTooOld
-	case day < uploaded:
+	case day < firstDay:
 		return PointBeforeUpload
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
@@ -82,7 +81,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 	for _, s := range m.stored {
 		switch {
 		case s.isReplacedBy(p):
-		case day >= today-keep.Daily || s.Day.Week() != day.Week():
+		case day >= today-retention.Daily || s.Day.Week() != day.Week():
 		// The point p is not stored if s is a daily point. It is not stored either if s is a weekly point that retention has made, because
 		// it is then unknown which days of the week had points. An imported weekly point s is the last imported point of its week, so a
 		// point of a later day can be added.
@@ -126,15 +125,14 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is
-// in the same week and also before the day oldest. That later point is then stored instead. The parameter oldest is the first day for which
-// daily points are stored.
-func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
+// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is in the
+// same week and also before firstDaily, the first day for which daily points are stored. That later point is then stored instead.
+func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
 	}
 	next := m.added[n+1].At.Day()
-	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
+	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
 // weekCounts returns the counts of the weekly point that replaces the point m.added[n] and the earlier added points of its week. Each count
@@ -180,20 +178,20 @@ func (s *storedPoint) toStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// countSteps returns the points of the video as steps, the oldest first. If all is true, it returns the points that the video has after the
-// import: stored and added points. If all is false, it returns the points that the video had before the import: stored and replaced points.
+// countSteps returns the points of the video as steps, the oldest first. If afterImport is true, it returns the points that the video has after the
+// import: stored and added points. If it is false, countSteps returns the points that the video had before the import: stored and replaced points.
 // The step of a weekly point is on the Monday of its week, because the sums of all days of the week already include the point.
-func (m *mergedVideo) countSteps(all bool) []step {
+func (m *mergedVideo) countSteps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
 		out = append(out, s.toStep())
 	}
-	if !all {
+	if !afterImport {
 		for _, s := range m.gone {
 			out = append(out, s.toStep())
 		}
 	}
-	if all {
+	if afterImport {
 		for _, p := range m.added {
 			out = append(out, step{day: p.At.Day(), Counts: p.Counts})
 		}

@@ -259,15 +259,15 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status of a video or account that Load writes. The parameter fetched is the time of its last counts, or
-// nil if it has no counts.
-func loadedStatus(tracked, removed bool, fetched *db.Instant) store.FetchStatus {
+// loadedStatus returns the fetch status of a video or account that Load writes. The time of its last counts is countedAt, which is nil if it has no
+// counts.
+func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
 		return queue.FetchStopped
 	case !tracked:
 		return ""
-	case fetched == nil:
+	case countedAt == nil:
 		return queue.FetchPending
 	}
 	return queue.FetchOK
@@ -307,8 +307,8 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// newVideo returns the video that the parameter in describes. It computes the latest counts and the growth of the video from in.Points. It returns
-// an error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
+// newVideo converts a LoadVideo to a video of the database. It computes the latest counts and the growth of the video from in.Points. It returns an
+// error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)

@@ -50,9 +50,9 @@ type reader struct {
 	progress func(done, of int64)
 }
 
-// newReader returns a reader for a backup, which it reads from the parameter from. It reads and checks the header of the backup.
-func newReader(from io.Reader, progress func(done, of int64)) (*reader, error) {
-	text, err := zstd.NewReader(from)
+// newReader returns a reader for a backup. It reads and checks the header of the backup.
+func newReader(input io.Reader, progress func(done, of int64)) (*reader, error) {
+	text, err := zstd.NewReader(input)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +93,10 @@ func (r *reader) nextLine() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// readTables reads all tables. It calls the function start at the beginning of each table, and the function row for each row. At the end of each
-// table, it calls the function finish with the table's name and number of rows. The values of a row are nil, or a string, int64, float64,
-// bool or []byte. At the end, it compares the checksum of the lines that it has read with the checksum in the last line of the backup.
-func (r *reader) readTables(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
+// readTables reads all tables. It calls startTable at the beginning of each table, addRow for each row, and finishTable at the end of each table. The
+// values of a row are nil, or a string, int64, float64, bool or []byte. At the end, it compares the checksum of the lines that it has read with the
+// checksum in the last line of the backup.
+func (r *reader) readTables(startTable func(tableStart) error, addRow func(values []any) error, finishTable func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {
 		line, err := r.nextLine()
@@ -108,10 +108,10 @@ func (r *reader) readTables(start func(tableStart) error, row func(values []any)
 			return summary, r.checkLastLine(line, &summary)
 		}
 		r.addToChecksum(line)
-		if err := start(table); err != nil {
+		if err := startTable(table); err != nil {
 			return Summary{}, err
 		}
-		if err := r.eachRow(table, row, finish); err != nil {
+		if err := r.eachRow(table, addRow, finishTable); err != nil {
 			return Summary{}, err
 		}
 		summary.Tables++
@@ -124,7 +124,7 @@ func (r *reader) addToChecksum(line []byte) {
 	r.sum.Write([]byte{'\n'})
 }
 
-// checkLastLine checks the last line of the backup: it compares the checksum and the number of rows. It also sets the checksum of summary.
+// checkLastLine checks the last line of the backup: it compares the checksum and the number of rows. It also stores the checksum in summary.
 func (r *reader) checkLastLine(line []byte, summary *Summary) error {
 	var last endLine
 	if json.Unmarshal(line, &last) != nil || last.End != endOfBackup {

@@ -179,9 +179,9 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the row in the parameter next is added, because they are too many or
-// too large. It returns false if that row is a further collection of the same organisation. All collections of an organisation are inserted
-// with one call, because they refer to each other.
+// isFull returns true if the collected rows are too many or too large, so that they must be inserted before the next row is added. It returns false
+// if the next row is a further collection of the same organisation. All collections of an organisation are inserted with one call, because they refer
+// to each other.
 func (l *loader) isFull(next []any) bool {
 	if len(l.rows) == 0 {
 		return false

@@ -69,11 +69,11 @@ const endOfBackup = "backup"
 // reportEvery is the number of rows after which the progress is reported.
 const reportEvery = 5000
 
-// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of
-// transactions that are committed later. The parameter program is the version of the program. Write regularly calls the function progress
-// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup. If the
-// schema is newer than this program, Write returns a *store.SchemaError, because this program does not know all tables.
-func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
+// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of transactions
+// that are committed later. Write regularly calls the function progress with the number of rows written so far and the total number of rows. If Write
+// fails, the written part is not a valid backup. If the schema is newer than this program, Write returns a *store.SchemaError, because this program
+// does not know all tables.
+func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {
 		return Summary{}, err
@@ -83,7 +83,7 @@ func Write(ctx context.Context, s *store.Store, program string, w io.Writer, pro
 		return Summary{}, err
 	}
 	b := writer{out: compressed, sum: sha256.New(), progress: progress}
-	b.summary.Header = Header{Format: formatName, Version: formatVersion, Program: program, Engine: engine.Name, TakenAt: s.DB().Now().Time()}
+	b.summary.Header = Header{Format: formatName, Version: formatVersion, Program: programVersion, Engine: engine.Name, TakenAt: s.DB().Now().Time()}
 	have, want, err := s.Schema(ctx)
 	if err != nil {
 		return Summary{}, err
@@ -178,7 +178,7 @@ func writeLine(w io.Writer, value any) error {
 	return err
 }
 
-// appendRow appends a row, as a JSON array, to the slice line.
+// appendRow appends a row to line, as a JSON array.
 func appendRow(line []byte, columns []db.StoredColumn, row *db.Values) ([]byte, error) {
 	line = append(line, '[')
 	for i, c := range columns {

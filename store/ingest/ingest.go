@@ -231,7 +231,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		if v := &videos[i]; v.LinkedAccountID != nil {
 			s := stats.Of[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
-			v.OutlierMultiplier = s.Multiplier(v.LatestViews)
+			v.OutlierMultiplier = s.OutlierMultiplier(v.LatestViews)
 		}
 	}
 	addEvents()

@@ -48,9 +48,9 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database and, if m allows it, migrates its schema. If this program cannot use the version of the schema that the database then
-// has, Open returns a *store.SchemaError. If m is SkipSchemaCheck or ExistingUnchecked, Open does not check the version.
-func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
+// Open opens the database, and migrates its schema if the parameter migration allows that. If this program cannot use the schema that the database
+// then has, Open returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open does not check the schema.
+func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
 	}
@@ -59,14 +59,14 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 		return nil, err
 	}
 	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Traced: d.Traced, Logger: logger,
-		MaxCollections: d.MaxCollections, MustExist: m == ExistingOnly || m == ExistingUnchecked})
+		MaxCollections: d.MaxCollections, MustExist: migration == ExistingOnly || migration == ExistingUnchecked})
 	if err != nil {
 		return nil, err
 	}
-	if m == SkipSchemaCheck || m == ExistingUnchecked {
+	if migration == SkipSchemaCheck || migration == ExistingUnchecked {
 		return st, nil
 	}
-	if err := prepareSchema(ctx, st, logger, m); err != nil {
+	if err := prepareSchema(ctx, st, logger, migration); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil
@@ -93,8 +93,8 @@ func (d Database) retentionDays() (store.Retention, error) {
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
 }
 
-// prepareSchema checks the version of the schema. If the schema is missing or old and m allows it, prepareSchema migrates the schema. If m does
-// not allow it, or if this program cannot use a newer schema, prepareSchema returns a *store.SchemaError.
+// prepareSchema checks the version of the schema. If the schema is missing or old, prepareSchema migrates it, provided that the given Migration
+// allows this. It returns a *store.SchemaError if the migration is not allowed, or if the schema is too new for this program.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError

@@ -21,7 +21,7 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	// lastRequestTimeout is the time after the end of the context in which Serve still accepts requests on open connections.
+	// lastRequestTimeout is how long Serve still accepts requests on open connections after its context has ended.
 	lastRequestTimeout = time.Second
 	// shutdownTimeout is how long Serve waits for running requests before it closes their connections.
 	shutdownTimeout = 20 * time.Second
@@ -36,8 +36,8 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on the TCP address in the parameter address, which is the value of a setting. The parameters flag and variable are the names of
-// the setting's flag and environment variable, for the errors. If the port is in use, the error is a *PortInUseError.
+// Listen listens on a TCP address that comes from a setting. The errors of Listen name the flag and the environment variable of this setting. If the
+// port is in use, the error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {

@@ -46,8 +46,8 @@ func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status htt
 	return Service{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
 }
 
-// CountRequests returns a handler that passes requests to the given handler, and records the number and duration of the requests. It adds the
-// metrics for this to the registry r.
+// CountRequests returns a handler that passes requests to the given handler, and records the number and the duration of the requests in metrics of
+// the registry r.
 func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reeltally_http_requests_in_flight", Help: "Requests in progress."})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_http_request_seconds",

@@ -13,7 +13,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // root certificates for systems that have none, such as the container image
 )
 
-// Process has everything that a program gets from the operating system: arguments, environment and standard streams. Tests use other values.
+// Process has everything that a program gets from the operating system: arguments, environment and standard streams. Tests set other values.
 type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string

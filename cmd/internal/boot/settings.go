@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the arguments and the environment into grammar, a pointer to a struct with tags of kong. The tag `setting:"REELTALLY_…"` of a
-// flag names its environment variable, which is used if the flag is not among the arguments.
+// Parse reads the arguments and the environment into a struct that has tags of kong. Its parameter is a pointer to this struct. The tag
+// `setting:"REELTALLY_…"` of a flag names its environment variable, which is used if the flag is not among the arguments.
 //
 // Every program has the flags --help and --version. Parse returns ErrHelpShown if it printed the help or the version. It returns a UsageError
 // in two cases: a value is invalid, or the environment has a variable whose name begins with REELTALLY_ and is unknown.
@@ -20,7 +20,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db", "version": p.Name + " " + Version()},
 		kong.Embed(&versionFlag{}),
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // kong calls Exit after it has printed the help or the version, and goes on; Parse ignores the errors that follow
+		kong.Exit(func(int) { exited = true }), // kong calls Exit when it has printed the help or the version, and then continues; Parse ignores the errors that this causes
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
@@ -54,13 +54,13 @@ func Description(text string) kong.Option { return kong.Description(text) }
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.
 func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a kong resolver that gives flags the values of environment variables, which it reads with the function lookup. An
-// empty variable counts as not set. The tag env of kong cannot replace the resolver: it reads only the variables of the process, and its errors
-// contain the values of secrets.
-func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
+// environmentResolver returns a kong resolver that gives flags the values of environment variables. It reads the variables with lookupEnv. An empty
+// variable counts as not set. The tag env of kong cannot replace the resolver: it reads only the variables of the process, and its errors contain the
+// values of secrets.
+func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variableOf(f.Value); name != "" {
-			if value, ok := lookup(name); ok && value != "" {
+			if value, ok := lookupEnv(name); ok && value != "" {
 				return value, nil
 			}
 		}
@@ -105,8 +105,8 @@ func addVariable(app *kong.Application, err error) error {
 	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with the variable's name added
 }
 
-// InvalidSetting returns a UsageError for a setting with an invalid value. The parameter allowed describes the valid values. If value is a
-// Secret, the error does not show it.
+// InvalidSetting returns a UsageError for a setting with an invalid value. The error describes the valid values. It also shows the invalid value,
+// except if this value is a Secret.
 func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
 }

@@ -67,7 +67,7 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 	}
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", name),
 		attribute.String("service.version", Version()), attribute.String("service.instance.id", uuid.NewString())),
-		resource.WithFromEnv()) // the last option has priority: OTEL_SERVICE_NAME replaces name
+		resource.WithFromEnv()) // the last option has priority, so OTEL_SERVICE_NAME replaces the name of the program
 	if err != nil {
 		return nil, nil, UsageError{fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)}
 	}

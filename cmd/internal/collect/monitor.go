@@ -42,12 +42,12 @@ type Monitor struct {
 	mu         sync.Mutex
 	last       Status        // status of the last finished read
 	err        error         // error of the last finished read; errNotRead before the first read has finished
-	cacheUntil time.Time     // until this time, the method status returns the fields last and err without a new read
+	cacheUntil time.Time     // until this time, the last result is returned and no new read starts
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If the slice sources
-// is empty, as in the server, the monitor shows the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If it gets no sources, as
+// in the server, the monitor shows the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
@@ -127,20 +127,20 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of sources, in which it fills the field Results. The map results has the numbers of results by the name of the
-// source and by the class of the result, such as "ok".
-func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
+// withResults returns copies of the given sources with the field Results set. The map resultCounts has the numbers of results: its keys are first the
+// name of a source, and then a class such as "ok".
+func withResults(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
-		if out[i].Results = results[out[i].Source]; out[i].Results == nil {
+		if out[i].Results = resultCounts[out[i].Source]; out[i].Results == nil {
 			out[i].Results = map[string]int64{}
 		}
 	}
 	return out
 }
 
-// countResults returns the number of results that CountCalls has counted in this process, by the name of the source and by the class of the
-// result, such as "ok".
+// countResults returns the number of results that CountCalls has counted in this process, first by the name of the source, and then by the class of
+// the result, such as "ok".
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.gatherer.Gather()
 	if err != nil {

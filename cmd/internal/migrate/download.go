@@ -115,8 +115,8 @@ type identity struct {
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// loadOrCompute returns the value that a file in the folder dir contains as JSON. If the file does not exist, loadOrCompute calls the function compute and
-// writes its result to the file. So a continued migration does not repeat finished requests.
+// loadOrCompute reads the value that a file in the folder dir contains as JSON. If the file does not exist, loadOrCompute computes the value and
+// writes it to the file. So a continued migration does not repeat finished requests.
 func loadOrCompute[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -298,8 +298,8 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured,
-// and points that may not have been measured. It counts the points that it leaves out in the state.
+// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured, and
+// points that may not have been measured. It adds the number of the omitted points to the state.
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {

@@ -264,24 +264,24 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// copyDisplaySettings copies the display settings of the collection source, which is on the remote server, to the collection target, which is in
-// this database. If target already has display settings, copyDisplaySettings does nothing.
-func (m Migration) copyDisplaySettings(ctx context.Context, target *store.Collection, source collection) error {
-	settings := source.DisplaySettings
-	if target.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
+// copyDisplaySettings gives the collection in this database the display settings of the remote collection. If the collection in this database already
+// has display settings, copyDisplaySettings does nothing.
+func (m Migration) copyDisplaySettings(ctx context.Context, localCollection *store.Collection, remoteCollection collection) error {
+	settings := remoteCollection.DisplaySettings
+	if localCollection.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
 		return nil
 	}
 	if !json.Valid(settings) {
-		return fmt.Errorf("the display settings of the collection %q are not JSON", source.Name)
+		return fmt.Errorf("the display settings of the collection %q are not JSON", remoteCollection.Name)
 	}
-	_, err := m.Org.UpdateCollection(ctx, target.ID, store.CollectionPatch{DisplaySettings: &settings})
+	_, err := m.Org.UpdateCollection(ctx, localCollection.ID, store.CollectionPatch{DisplaySettings: &settings})
 	return err
 }
 
-// addMembers adds accounts and videos to the collections to which they belong on the remote server. The keys of the map ids are the ids of
-// collections on the remote server, and the values are their ids in this database. A video may already belong to its collection through its
-// account or a hashtag; then it is not added.
-func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
+// addMembers adds accounts and videos to the collections to which they belong on the remote server. The map localIDs has the id of each collection in
+// this database; the key is the collection's id on the remote server. A video may already belong to its collection through its account or a hashtag;
+// then it is not added.
+func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID
 		for _, text := range links {
@@ -301,7 +301,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]u
 			accounts = append(accounts, a.ID)
 		}
 		for chunk := range slices.Chunk(accounts, trackedPerCall) {
-			added, err := m.Org.AddAccounts(ctx, ids[from], chunk)
+			added, err := m.Org.AddAccounts(ctx, localIDs[from], chunk)
 			if err != nil {
 				return err
 			}
@@ -327,7 +327,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]u
 		return err
 	}
 	for from, links := range members {
-		to, ok := ids[from]
+		to, ok := localIDs[from]
 		if !ok {
 			s.MissingMembers += len(links)
 			continue
@@ -363,8 +363,8 @@ type videoKey struct {
 	id       string
 }
 
-// videoIDs returns the ids of the videos in a collection, or of all videos of the organisation if collection is nil. The result includes
-// videos that are no longer tracked.
+// videoIDs returns the ids of the videos in a collection. If collection is nil, it returns the ids of all videos of the organisation. The result
+// includes videos that are no longer tracked.
 func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
 	out := map[videoKey]uuid.UUID{}
 	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
@@ -383,7 +383,7 @@ func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[vid
 	}
 }
 
-// DefaultDir returns the default folder for the downloaded data of a migration into the organisation with the id target. The folder is in the current folder.
-func DefaultDir(target uuid.UUID) string {
-	return filepath.Join(".", "reeltally-migrate-"+target.String())
+// DefaultDir returns the default folder for the data that a migration into the organisation downloads. The folder is in the current folder.
+func DefaultDir(organisationID uuid.UUID) string {
+	return filepath.Join(".", "reeltally-migrate-"+organisationID.String())
 }

@@ -21,9 +21,8 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// Remote calls the function waiting each time before it waits for the end of a rate limit, or after a failed request. The function tells the
-	// operator why and how long Remote waits.
-	waiting func(reason string, wait time.Duration)
+	// onWait is called before each wait: until a rate limit ends, or after a failed request. It tells the operator why and how long Remote waits.
+	onWait func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
 
@@ -47,12 +46,12 @@ const (
 	pageSize = 1000
 )
 
-// NewRemote returns a client for the API at the URL base. It connects only to the host of base. This host may have a private address,
-// because the operator chose it.
-func NewRemote(base, token string, waiting func(reason string, wait time.Duration)) (*Remote, error) {
-	u, err := url.Parse(strings.TrimRight(base, "/"))
+// NewRemote returns a client for the API at baseURL. It connects only to the host of this URL. The host may have a private address, because the
+// operator chose it.
+func NewRemote(baseURL, token string, onWait func(reason string, wait time.Duration)) (*Remote, error) {
+	u, err := url.Parse(strings.TrimRight(baseURL, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not the address of an API; it must be like https://api.example.com", base)
+		return nil, fmt.Errorf("%q is not the address of an API; it must be like https://api.example.com", baseURL)
 	}
 	guard := &outbound.Guard{Reach: func(address string) outbound.Reach {
 		if address == outbound.AddressOf(u) {
@@ -60,7 +59,7 @@ func NewRemote(base, token string, waiting func(reason string, wait time.Duratio
 		}
 		return outbound.NoAddress
 	}}
-	return &Remote{base: u, token: token, waiting: waiting, sleep: sleep, http: &http.Client{Transport: outbound.NewTransport(guard), Timeout: requestTimeout,
+	return &Remote{base: u, token: token, onWait: onWait, sleep: sleep, http: &http.Client{Transport: outbound.NewTransport(guard), Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -96,8 +95,8 @@ func hasStatus(err error, status int) bool {
 	return ok && e.status == status
 }
 
-// get sends a GET request and decodes the JSON of the response into the value to which result points. It repeats a request that a rate
-// limit refused, and one that failed because of the network or the remote server.
+// get sends a GET request and decodes the JSON of the response into *result. It repeats a request that a rate limit refused, and one that failed
+// because of the network or the remote server.
 func (r *Remote) get(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
 		wait, reason, err := r.trySend(ctx, path, query, result)
@@ -111,16 +110,16 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, result 
 			wait = max(wait, min(time.Second<<(attempt-1), maxBackoff))
 			attempt++
 		}
-		r.waiting(reason, wait)
+		r.onWait(reason, wait)
 		if err := r.sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// trySend sends one request. If the request failed but may succeed later, the result wait is the minimum time before the next attempt, and the
-// result reason says why the request failed. Otherwise the result wait is 0.
-func (r *Remote) trySend(ctx context.Context, path string, query url.Values, result any) (wait time.Duration, reason string, err error) {
+// trySend sends one request. If the request failed but may succeed later, trySend returns the minimum time before the next attempt, and says in
+// failure why the request failed. Otherwise minWait is 0.
+func (r *Remote) trySend(ctx context.Context, path string, query url.Values, result any) (minWait time.Duration, failure string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
@@ -208,10 +207,10 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
-// an entry only once, even if it is on two pages. The function id returns the id of an entry. listAll requests the oldest entries first. Then the
+// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns an
+// entry only once, even if it is on two pages. The function idOf returns the id of an entry. listAll requests the oldest entries first, so that the
 // server adds new entries at the end, and no other entries move.
-func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
+func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}
 	for n := 1; ; n++ {
@@ -222,7 +221,7 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 			return nil, err
 		}
 		for i := range p.Data {
-			if key := id(&p.Data[i]); !seen[key] {
+			if key := idOf(&p.Data[i]); !seen[key] {
 				seen[key] = true
 				out = append(out, p.Data[i])
 			}

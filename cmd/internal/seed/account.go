@@ -90,20 +90,20 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
-// this video. If the parameter first is nil, generateAccount takes a random video of the platform p instead. If p is TikTok or Instagram, this
-// video is years old, so that its history has the full length of Plan.Days.
+// generateAccount generates the account that uploaded startVideo. It also generates this video and other uploads of the account. If startVideo is
+// nil, generateAccount takes a random video of the platform p instead. If p is TikTok or Instagram, this video is years old, so that its history has
+// the full length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
-func (g *generator) generateAccount(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
-	if first == nil {
+func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
+	if startVideo == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
 			return backfill.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
 		}
-		first = &firstVideo{truth: v}
+		startVideo = &firstVideo{truth: v}
 	}
-	p, handle := first.truth.Platform, first.truth.Account.Handle
+	p, handle := startVideo.truth.Platform, startVideo.truth.Account.Handle
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.usedAccounts[string(p)+a.Handle] {
 		return backfill.LoadAccount{}, nil
@@ -120,14 +120,14 @@ func (g *generator) generateAccount(p link.Platform, first *firstVideo) (backfil
 		}
 		return err
 	}
-	if err := add(first.truth, first.gap); err != nil {
+	if err := add(startVideo.truth, startVideo.gap); err != nil {
 		return out, err
 	}
 	for _, id := range g.accountVideos(p, a.Handle, g.PerAccount-len(out.Videos)) {
 		if g.videosLeft == 0 {
 			break
 		}
-		if first.truth.ID == id {
+		if startVideo.truth.ID == id {
 			continue
 		}
 		v, ok := g.world.Video(p, id, g.now)

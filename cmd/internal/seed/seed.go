@@ -145,8 +145,8 @@ func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	return g
 }
 
-// hash returns a SHA-256 hash of the organisation's id and the texts in the parameter parts. The generator derives ids and random numbers from
-// such hashes, so that the same input always gives the same data.
+// hash returns a SHA-256 hash of the organisation's id and the given texts. The generator derives ids and random numbers from such hashes, so that
+// the same input always gives the same data.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -161,7 +161,7 @@ func (g *generator) idFor(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
 
-// ID returns a UUIDv7 with the given time as its timestamp. All other bits are taken from random.
+// ID returns a UUIDv7 with the given time as its timestamp. All other bits come from the given random bytes.
 func ID(timestamp time.Time, random [sha256.Size]byte) uuid.UUID {
 	id := uuid.UUID(random[:16])
 	var ms [8]byte

@@ -172,9 +172,9 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and creates the server. The schema of the store must be current. The parameter status is the handler of /status,
-// whose response the dashboard shows on its page of operations. The caller must call Run or Close.
-func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
+// New opens the listener and creates the server. The schema of the store must be current. The statusHandler answers requests for /status. The
+// dashboard shows its response on the page of operations. The caller must call Run or Close.
+func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout, Status: status, Webhooks: webhooks, Traces: traces.Provider,
+		RequestTimeout: c.RequestTimeout, Status: statusHandler, Webhooks: webhooks, Traces: traces.Provider,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())

@@ -114,8 +114,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column. If Map has the name of the column, this is the field in Map. Otherwise, it is the field that has the
-// name as an alias. If neither Map nor the aliases have the name, fieldOf returns false.
+// fieldOf returns the field of a column. If Map has the name of the column, fieldOf returns the field that Map gives. Otherwise, it returns the field
+// that has this name as an alias. It returns false if there is no such field.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -129,8 +129,8 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. In this case, fieldsOf adds the
-// name to the parameter unknown, unless IgnoreUnknown is true. fieldsOf returns an error if two columns have the same field.
+// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. Unless IgnoreUnknown is true, fieldsOf
+// also records this name as unknown. fieldsOf returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
@@ -154,7 +154,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 // unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
-	more  bool     // whether the file has unknown columns that are not in the field names
+	more  bool     // whether the file has even more unknown columns
 }
 
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
@@ -198,7 +198,7 @@ func (u *unknownColumns) err() error {
 type unusedMappings struct {
 	unused map[string]string // the entries of Columns.Map whose columns were not found yet
 	names  []string          // quoted names of the file's first columns
-	more   bool              // whether the file has columns that are not in the field names
+	more   bool              // whether the file has even more columns
 }
 
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.

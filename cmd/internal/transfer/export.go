@@ -170,9 +170,9 @@ func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	return done, errors.Join(err, out.flush())
 }
 
-// writeVideos writes, in batches, the videos whose ids are greater than afterID, in the order of their ids. It adds the numbers of written
-// rows and videos to done. After each batch it calls batchDone with the id of the last written video.
-func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
+// writeVideos writes, in batches, the videos whose ids are greater than afterID, in the order of their ids. It adds the numbers of written rows and
+// videos to totals. After each batch it calls batchDone with the id of the last written video.
+func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UUID, totals *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
 	q.After, q.Limit = afterID, exportBatchSize
 	for {
@@ -187,14 +187,14 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 					return err
 				}
 			}
-			done.Rows += int64(len(rows))
-			done.Videos++
+			totals.Rows += int64(len(rows))
+			totals.Videos++
 			q.After = histories[n].Video.ID
 		}
 		if err := batchDone(q.After); err != nil {
 			return err
 		}
-		e.Progress(done.Videos)
+		e.Progress(totals.Videos)
 		if len(histories) < q.Limit {
 			return nil
 		}
@@ -217,9 +217,9 @@ func (e Export) description() string {
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to the file path. Until the file is complete, its name is path.part. The file path.part may exist from an
-// interrupted export. Then WriteFile continues this file if the parameter resume is true, and returns an error otherwise. If the progress cannot
-// be saved, WriteFile calls onStateError and continues the export.
+// WriteFile writes the export to a file. Until the file is complete, its name has the suffix ".part". If an interrupted export has left such an
+// incomplete file, WriteFile continues it, provided that resume is true; otherwise it returns an error. If the progress cannot be saved, WriteFile
+// calls onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

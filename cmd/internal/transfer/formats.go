@@ -58,41 +58,41 @@ type formats struct {
 	dates   [fieldCount]DateFormat
 }
 
-// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal point and
-// the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field of evidence has the first
-// value of the column to which the comment of the field applies, or "" if there is none.
+// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal point and the
+// second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field has the first value in the column
+// that fits the comment of the field, or "" if there is no such value.
 type evidence struct {
 	first, second string // a value that is possible only in the first format, and one that is possible only in the second format
 	ambiguous     string // a value that is possible in both formats, with different meanings
 	any           string // any value, for ColumnFormat.Example if the format does not matter
 }
 
-// add records a value of the column. The parameter kind points to the field of e in which such a value is stored. If the value means the same in
-// both formats, kind is nil.
-func (e *evidence) add(text string, kind *string) {
+// add records a value of the column. It stores the value in *valueOfKind, a field of e, if this field is still empty. The pointer is nil if the value
+// means the same in both formats.
+func (e *evidence) add(text string, valueOfKind *string) {
 	if e.any == "" {
 		e.any = text
 	}
-	if kind != nil && *kind == "" {
-		*kind = text
+	if valueOfKind != nil && *valueOfKind == "" {
+		*valueOfKind = text
 	}
 }
 
 // decideFormat returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
-// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The
-// parameters are for the text of the error: option is the flag that sets the format, and first and second are the two values of this flag.
-func (e *evidence) decideFormat(f field, option, first, second string) (format, example string, err error) {
+// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The parameters
+// are for the text of the error: the flag that sets the format, and the two values of this flag.
+func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
 		return "", "", fmt.Errorf("column %s has %q, which is %s, and %q, which is %s: make the column uniform, or give the format of the whole file with %s=%s or %s=%s",
-			f, truncate(e.first), first, truncate(e.second), second, option, first, option, second)
+			f, truncate(e.first), firstFormat, truncate(e.second), secondFormat, flagName, firstFormat, flagName, secondFormat)
 	case e.first != "":
-		return first, e.first, nil
+		return firstFormat, e.first, nil
 	case e.second != "":
-		return second, e.second, nil
+		return secondFormat, e.second, nil
 	case e.ambiguous != "":
 		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which one is right: give the format of the whole file with %s=%s or %s=%s",
-			f, truncate(e.ambiguous), option, first, option, second)
+			f, truncate(e.ambiguous), flagName, firstFormat, flagName, secondFormat)
 	}
 	return "", e.any, nil
 }
@@ -104,7 +104,7 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // decimal: where to record the value if its last sign is the decimal sign; group: where to record it if this sign separates thousands
+	decimal, group := &e.first, &e.second // decimal is where the value is recorded if its last sign is the decimal sign; group is where it is recorded if that sign separates thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -151,8 +151,7 @@ const groupSigns = " '’\u00a0\u2009\u202f"
 // suffixes are the suffixes of rounded counts, such as the K of "12.3K", with the number of zeros that each one stands for.
 var suffixes = map[byte]int{'K': 3, 'M': 6, 'B': 9}
 
-// cutSuffix splits a count into its digits and the number of zeros that its suffix K, M or B stands for. Without a suffix, the result zeros
-// is 0.
+// cutSuffix splits a count into its digits and the number of zeros that its suffix K, M or B stands for. Without a suffix, the number of zeros is 0.
 func cutSuffix(text string) (digits string, zeros int) {
 	if text == "" {
 		return "", 0
@@ -168,8 +167,8 @@ func cutSuffix(text string) (digits string, zeros int) {
 // maxCount is the largest accepted count. It is far above all real counts, so a larger number must be a mistake.
 const maxCount = 1_000_000_000_000
 
-// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. The result
-// rounded is true if the text has one of the suffixes K, M and B.
+// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. The count is rounded if the
+// text has one of the suffixes K, M and B.
 func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err error) {
 	if text == "" {
 		return nil, false, nil
@@ -207,11 +206,11 @@ func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
 
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// joinGroups removes the separators of thousands from a whole number. A separator is the character group or one of groupSigns. joinGroups
-// returns false in four cases: the text is not a number, it has different separators, the separators do not separate groups of three
-// digits, or the text has separators and begins with 0.
-func joinGroups(text, group string) (string, bool) {
-	at := strings.IndexAny(text, group+groupSigns)
+// joinGroups removes the separators of thousands from a whole number. A separator is groupSign or one of groupSigns. joinGroups returns false in four
+// cases: the text is not a number, it has different separators, the separators do not separate groups of three digits, or the text has separators and
+// begins with 0.
+func joinGroups(text, groupSign string) (string, bool) {
+	at := strings.IndexAny(text, groupSign+groupSigns)
 	if at < 0 {
 		return text, isDigits(text)
 	}
@@ -288,10 +287,10 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice. The caller reads the input first from the result in, and then from the reader that
-// the function second returns. At the end, the caller must call the function done. If an input such as standard input cannot be read again, the
-// first reading copies it to a temporary file, which done deletes.
-func (r *importRun) readTwice() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
+// readTwice makes it possible to read the input r.In twice. The result in is a reader for the first time. The function openAgain returns a reader for
+// the second time. The caller must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading
+// copies it to a temporary file, which cleanUp deletes.
+func (r *importRun) readTwice() (in io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
 			return s, func() (io.Reader, error) { _, err := s.Seek(start, io.SeekStart); return s, err }, func() error { return nil }, nil
@@ -306,9 +305,9 @@ func (r *importRun) readTwice() (in io.Reader, second func() (io.Reader, error),
 }
 
 // guessFormats reads the whole file and detects the formats of its columns. After that, r.In reads the file from the start again. guessFormats
-// returns an error if it cannot detect the format of a column. The caller must call done after the import.
-func (r *importRun) guessFormats(ctx context.Context) (done func() error, err error) {
-	in, second, done, err := r.readTwice()
+// returns an error if it cannot detect the format of a column. The caller must call cleanUp after the import.
+func (r *importRun) guessFormats(ctx context.Context) (cleanUp func() error, err error) {
+	in, second, cleanUp, err := r.readTwice()
 	if err != nil {
 		return nil, err
 	}
@@ -320,9 +319,9 @@ func (r *importRun) guessFormats(ctx context.Context) (done func() error, err er
 		r.In, err = second()
 	}
 	if err != nil {
-		return nil, errors.Join(err, done())
+		return nil, errors.Join(err, cleanUp())
 	}
-	return done, nil
+	return cleanUp, nil
 }
 
 // collectEvidence reads all rows of a file. For each field, it returns the values that show the format of the column. It skips invalid rows,

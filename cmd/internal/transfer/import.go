@@ -20,20 +20,19 @@ type Import struct {
 	Columns Columns
 	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
 	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
-	// Run calls the function Formats with the format of each column that has numbers or dates, before it checks the rows. Formats may be nil.
+	// Formats is called before the rows are checked, with the format of each column that has numbers or dates. It may be nil.
 	Formats func([]ColumnFormat)
 	// Resolve follows a short link and returns the link to which it redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
 	// If DryRun is true, Run checks the file and returns the summary, but writes nothing to the database.
 	DryRun bool
-	// Run calls the function Bad for each invalid row, and skips the row. If Bad is nil and there is an invalid row, Run imports nothing and
-	// returns a RefusedError.
+	// Bad is called for each invalid row, and Run skips the row. If Bad is nil and there is an invalid row, Run imports nothing and returns a
+	// RefusedError.
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Run calls the function Progress often. In the stages Guessing and Reading, the parameters done and total are numbers of bytes. In the
-	// stages Checking and Writing, they are numbers of videos.
+	// Progress is called often. Its numbers are bytes in the stages Guessing and Reading, and videos in the stages Checking and Writing.
 	Progress func(stage Stage, done, total int64)
 }
 
@@ -67,8 +66,7 @@ type Summary struct {
 	New     int64 `json:"new"`     // videos that were not in the organisation before
 	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker stopped them
 
-	// The next five fields count history points: each field counts the points with which the import did the same. Several rows for the same video
-	// and day are one point.
+	// The next five fields count history points, by what the import did with them. Several rows for the same video and day are one point.
 	Added     int64 `json:"added"`   // new points
 	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
 	Existing  int64 `json:"there"`   // points that existed already, with the same counts

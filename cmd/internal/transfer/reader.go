@@ -283,8 +283,8 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markUsed. It adds the
-// names that are not known to the parameter unknown.
+// parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markUsed. It also records the
+// names that are not known.
 func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")

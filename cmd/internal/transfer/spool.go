@@ -43,17 +43,17 @@ func (g *videoGroup) importVideo() backfill.ImportVideo {
 // disk and merged.
 const sortChunkSize = 20_000
 
-// sortRecords sorts the records that it receives from the channel records by video, time and line number. If there are many records, it
-// sorts them on disk, in the folder dir. The caller must close the channel records after the last record. It must then receive from the
-// channel sorted until this channel is closed, and finally receive the error from the channel errs.
-func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, errs <-chan error) {
+// sortRecords sorts records by video, time and line number. It receives them from its parameter, a channel that the caller must close after the last
+// record. The caller must then receive all records from the channel sorted, and after that the error from the channel failure. If there are many
+// records, sortRecords sorts them on disk, in the folder dir.
+func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, failure <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
-	sorter, sorted, errs := extsort.Generic(records, fromBytes, toBytes, func(a, b record) int {
+	sorter, sorted, failure := extsort.Generic(records, fromBytes, toBytes, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ID, b.ID), cmp.Compare(a.At, b.At), cmp.Compare(a.Line, b.Line))
 	}, &extsort.Config{ChunkSize: sortChunkSize, NumWorkers: 2, ChanBuffSize: 1, SortedChanBuffSize: 1000, TempFilesDir: dir})
 	go sorter.Sort(ctx)
-	return sorted, errs
+	return sorted, failure
 }
 
 // add adds a row to the group. The values of a later row, such as the title, replace those of earlier rows. The counts of a later row replace
@@ -153,9 +153,9 @@ func newSpool(records <-chan record, dir string, onBadRow func(line int, reason 
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// eachBatch reads the videos of the spool from the beginning in batches, and calls the function handle for each batch. A batch is small enough
-// for one transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
-func (s *spool) eachBatch(ctx context.Context, handle func([]videoGroup) error) error {
+// eachBatch reads the videos of the spool from the beginning in batches, and calls handleBatch for each batch. A batch is small enough for one
+// transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
+func (s *spool) eachBatch(ctx context.Context, handleBatch func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *spool) eachBatch(ctx context.Context, handle func([]videoGroup) error) 
 			return err
 		}
 		if len(batch) > 0 && (atEnd || len(batch) == maxBatchVideos || points+len(g.Points) > maxBatchPoints) {
-			if err := errors.Join(ctx.Err(), handle(batch)); err != nil {
+			if err := errors.Join(ctx.Err(), handleBatch(batch)); err != nil {
 				return err
 			}
 			batch, points = batch[:0], 0

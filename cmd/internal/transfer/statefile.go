@@ -10,11 +10,11 @@ import (
 // stateFile is a JSON file with the progress of an export. With it, an interrupted export can continue.
 type stateFile struct {
 	Path string
-	// The function OnError is called if the file cannot be written or deleted. An export whose state cannot be written goes on, but cannot
-	// continue after an interruption.
+	// OnError is called if the file cannot be written or deleted. An export whose state cannot be written goes on, but cannot continue after an
+	// interruption.
 	OnError func(error)
 
-	disabled bool // true after the method save has failed; further calls of save then do nothing
+	disabled bool // true after save has failed once; further calls of save do nothing
 }
 
 // load decodes the JSON in the file into the value to which v points.
@@ -47,8 +47,8 @@ func (s *stateFile) remove() {
 	}
 }
 
-// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file path has either its
-// old content or the whole text.
+// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file has either its old content or
+// the whole text.
 func writeAtomically(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

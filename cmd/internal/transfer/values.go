@@ -56,8 +56,8 @@ type rowParser struct {
 	formats formats
 }
 
-// parse converts the values of a row to a record. If the row is invalid, the error says what is wrong with it. If the function p.resolve fails,
-// parse returns the error of p.resolve unchanged, because the row may be valid.
+// parse converts the values of a row to a record. If the row is invalid, the error says what is wrong with it. If p.resolve fails to follow a short
+// link, parse returns its error unchanged, because the row may be valid.
 func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
@@ -180,9 +180,9 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 	return err
 }
 
-// accountOf parses the parameter text, the username of a row. The username can be a handle. On Facebook and YouTube it can also be an account id,
-// which sources give for accounts without a handle. If it is neither of the two, for example a display name, accountOf returns the zero account.
-// The counts are still imported, and the next fetch stores the author.
+// accountOf parses the username of a row. The username can be a handle. On Facebook and YouTube it can also be an account id, which sources give for
+// accounts without a handle. If it is neither of the two, for example a display name, accountOf returns the zero account. The counts are still
+// imported, and the next fetch stores the author.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
 		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
