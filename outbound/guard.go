@@ -46,9 +46,9 @@ const (
 // Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
 // is safe for concurrent use.
 type Guard struct {
-	// Reach returns the kind of IP addresses to which a host may resolve. The parameter address is the "host:port" in lower case. If Reach
-	// is nil, no host is allowed.
-	Reach func(address string) Reach
+	// Reach returns the kind of IP addresses to which a host may resolve. The host and its port are given as "host:port" in lower case. If
+	// Reach is nil, no host is allowed.
+	Reach func(hostPort string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// Dial connects to an allowed "ip:port". If Dial is nil, a [net.Dialer] is used.
@@ -145,10 +145,10 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// dial connects to one allowed address of the host t.host. The parameter last is true for the last address of the host. For any other
-// address, dial stops after addressTimeout, so that time is left for the remaining addresses.
-func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
-	if !last {
+// dial connects to one allowed address of the host. If the host has more addresses after this one, isLast is false, and dial stops after
+// addressTimeout, so that time is left for them.
+func (g *Guard) dial(ctx context.Context, t target, network, address string, isLast bool) (net.Conn, error) {
+	if !isLast {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
 		defer cancel()

@@ -55,16 +55,16 @@ type addressLimits struct {
 	exceeded *lru.Cache[string, time.Time]
 }
 
-// newAddressLimits returns an addressLimits that counts requests in the store rates. The function clock returns the current time.
-func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger) *addressLimits {
-	return &addressLimits{rates: rates, now: clock, log: log, exceeded: newLRU[string, time.Time]()}
+// newAddressLimits returns an addressLimits that counts requests in rateStore and reads the time from clock.
+func newAddressLimits(rateStore RateStore, clock func() time.Time, log *slog.Logger) *addressLimits {
+	return &addressLimits{rates: rateStore, now: clock, log: log, exceeded: newLRU[string, time.Time]()}
 }
 
-// key returns the key under which the rate store counts the requests of an IP address for the limit l.
+// key returns the key under which the rate store counts the requests of an IP address for this limit.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if the IP address has already reached the limit l in the current minute. It finds this in the results of
-// earlier calls of take. Unlike take, check does not count a request.
+// check returns *limitExceeded if the IP address has already reached the limit in the current minute. It knows this from earlier calls of
+// take. Unlike take, check does not count a request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
@@ -73,8 +73,8 @@ func (a *addressLimits) check(l addressLimit, address string) error {
 	return nil
 }
 
-// take counts one request of an IP address towards the limit l. It returns *limitExceeded if the address has sent more requests in the
-// current minute than l allows.
+// take counts one request of an IP address towards the limit. It returns *limitExceeded if the address has sent more requests in the
+// current minute than the limit allows.
 func (a *addressLimits) take(ctx context.Context, l addressLimit, address string) error {
 	if err := a.check(l, address); err != nil {
 		return err

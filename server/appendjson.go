@@ -32,7 +32,7 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// orNull appends null if value is nil. Otherwise it appends *value with the function appendValue.
+// orNull appends null if value is nil. Otherwise it calls appendValue to append *value.
 func orNull[T any](out []byte, value *T, appendValue func([]byte, T) []byte) []byte {
 	if value == nil {
 		return append(out, "null"...)
@@ -40,7 +40,7 @@ func orNull[T any](out []byte, value *T, appendValue func([]byte, T) []byte) []b
 	return appendValue(out, *value)
 }
 
-// appendArray appends items as a JSON array. The function appendItem appends the JSON of one item.
+// appendArray appends items as a JSON array. It calls appendItem for each item.
 func appendArray[T any](out []byte, items []T, appendItem func([]byte, T) []byte) []byte {
 	out = append(out, '[')
 	for i, item := range items {

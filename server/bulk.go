@@ -49,13 +49,13 @@ func (r bulkResult) status() int {
 }
 
 // pendingQueue returns the newly tracked videos or accounts that are not fetched because the organisation has no subscription. It returns
-// nil if the organisation has a subscription. The parameter kind says whether the request tracks videos or accounts.
-func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
+// nil if the organisation has a subscription. itemKind says whether the request tracks videos or accounts.
+func (r bulkResult) pendingQueue(ctx context.Context, itemKind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
 	}
 	queue := &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: r.pending}
-	if kind == link.Account {
+	if itemKind == link.Account {
 		queue.Accounts, queue.Videos = queue.Videos, queue.Accounts
 	}
 	return queue
@@ -121,12 +121,12 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	return done, nil
 }
 
-// mergeDuplicates converts the links of a bulk request to entries without duplicates. The slice parsed has the result of parsing each link, in the
-// order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
-func mergeDuplicates(urls []string, parsed []parsedLink) []bulkEntry {
+// mergeDuplicates converts the links of a bulk request to entries without duplicates. parsedLinks has the result of parsing each link, in
+// the order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
+func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
-	seen := make(map[[2]string]int, len(urls)) // index in the slice entries, by platform and id, or by the text of a refused link
-	for i, r := range parsed {
+	seen := make(map[[2]string]int, len(urls)) // index of the entry, by platform and id, or by the text of a refused link
+	for i, r := range parsedLinks {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
 		case r.failure != nil:
@@ -144,27 +144,27 @@ func mergeDuplicates(urls []string, parsed []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets the field item of each entry whose link was accepted. The slice items has the results of tracking, in the order of these
+// assignItems sets the field item of each entry whose link was accepted. trackedItems has the results of tracking, in the order of these
 // entries. Two entries can be the same account, if one link contains the account's id and the other its handle. In this case, assignItems
 // merges the later entry into the earlier one. It also reduces the counts in plan, because fewer accounts are then fetched.
-func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
-	kept := make([]bulkEntry, 0, len(entries))
-	seen := make(map[uuid.UUID]int, len(items)) // for each id of a video or account, the index of its entry in the slice kept
+func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
+	keptEntries := make([]bulkEntry, 0, len(entries))
+	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries
 	for _, e := range entries {
 		if e.failure == nil {
-			e.item, items = items[0], items[1:]
+			e.item, trackedItems = trackedItems[0], trackedItems[1:]
 			if at, found := seen[e.item.id]; found {
-				kept[at].positions = append(kept[at].positions, e.positions...)
-				slices.Sort(kept[at].positions)
+				keptEntries[at].positions = append(keptEntries[at].positions, e.positions...)
+				slices.Sort(keptEntries[at].positions)
 				continue
 			}
-			seen[e.item.id] = len(kept)
+			seen[e.item.id] = len(keptEntries)
 		}
-		kept = append(kept, e)
+		keptEntries = append(keptEntries, e)
 	}
 	plan.accepted = len(seen)
 	plan.enqueue, plan.immediate = min(plan.enqueue, plan.accepted), min(plan.immediate, plan.accepted)
-	return kept, plan
+	return keptEntries, plan
 }
 
 // fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, they are the videos or accounts

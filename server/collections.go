@@ -43,7 +43,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	return answerList(ctx, s, list)
 }
 
-// rootParent is the value of the query parameter parent_id that selects the collections without a parent.
+// rootParent selects the collections without a parent, as the value of the query parameter parent_id.
 const rootParent = "null"
 
 // readCollectionFilters converts the query parameters of GET /collections to a database query with filters and order.
@@ -164,8 +164,8 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 }
 
 // checkIfMatch checks that the header If-Match contains the ETag of the collection's current version. It returns the time of the
-// collection's last change. The operation passes this time to its write in the database, which fails if the collection was changed after
-// that time. If the header is missing, checkIfMatch returns nil, and the write does not compare times.
+// collection's last change. The operation passes this time to its database write. The write fails if the collection was changed after that
+// time. If the header is missing, checkIfMatch returns nil, and the write does not compare times.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
@@ -200,25 +200,24 @@ func collectionChangedError() *Error {
 }
 
 // collectionProblem converts an error of creating, changing or deleting a collection into an error response. If a member of the request
-// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. The parameter id is the id
-// of the collection, or uuid.Nil if the collection is new. The parameter parent is the requested parent, or nil if the request does not set
-// a parent.
-func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
+// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. collectionID is uuid.Nil if
+// the collection is new. requestedParent is nil if the request does not set a parent.
+func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
 		return e
 	}
 	missing, isMissing := errors.AsType[*store.NotFoundError](err)
 	switch {
-	case isMissing && parent != nil && *parent != id && slices.Contains(missing.Names, parent.String()):
+	case isMissing && requestedParent != nil && *requestedParent != collectionID && slices.Contains(missing.Names, requestedParent.String()):
 		return at(toError(err), "/parent_id")
 	case errors.Is(err, store.ErrCycle):
-		return at(problem(CodeCollectionCycle, "Collection %s cannot be moved below %s, which is the same collection or a collection below it.", id, parent), "/parent_id")
+		return at(problem(CodeCollectionCycle, "Collection %s cannot be moved below %s, which is the same collection or a collection below it.", collectionID, requestedParent), "/parent_id")
 	case errors.Is(err, store.ErrTooDeep):
-		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", parent, store.MaxCollectionDepth), "/parent_id")
+		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", requestedParent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):
 		how := "send a password of at least 8 characters in the same request, or set a password in an earlier request."
-		if id == uuid.Nil {
+		if collectionID == uuid.Nil {
 			how = "create the collection private, then PATCH access and password."
 		}
 		return at(problem(CodePasswordRequired, "access protected needs a password: %s", how), "/access")
@@ -228,9 +227,9 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	return err
 }
 
-// ToAPICollection converts a collection from the database to the JSON type of the API. If the parameter counts is true, the result contains
-// the numbers of videos and accounts. If view is MaskedView, these numbers are null.
-func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
+// ToAPICollection converts a collection from the database to the JSON type of the API. If withCounts is true, the result contains the
+// numbers of videos and accounts. If view is MaskedView, these numbers are null.
+func ToAPICollection(c store.Collection, view View, withCounts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash, ShareExpiresAt: toAPITimePtr(c.ShareExpiresAt),
 		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.MetricsMasked(),
@@ -241,7 +240,7 @@ func ToAPICollection(c store.Collection, view View, counts bool) api.Collection 
 	if c.DisplaySettings != nil {
 		out.DisplaySettings = json.RawMessage(*c.DisplaySettings)
 	}
-	if counts {
+	if withCounts {
 		out.VideoCount, out.AccountCount = toAPINullable(view.Count(&c.VideoCount)), toAPINullable(view.Count(&c.AccountCount))
 	}
 	return out

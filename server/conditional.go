@@ -29,7 +29,7 @@ func (b *bufferedResponse) Header() http.Header         { return b.header }
 func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
 func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
 
-// bufferResponse calls the handler next and returns the handler's response, which is not sent to the caller.
+// bufferResponse calls the next handler and returns its response. It does not send the response to the caller.
 func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
 	w := c.Response()
 	original := w.Writer
@@ -62,8 +62,8 @@ type conditionalResponse struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // function that computes the field tag just before the status is sent; nil if tag is computed before the data is read
-	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
+	later       func()   // sets the ETag just before the status is sent; nil if the ETag is set before the data is read
+	matched     string   // the ETag in If-None-Match that equals the ETag of the response; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status has been sent, so that the body is not buffered
 }
 
@@ -142,8 +142,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answerNotModified answers with status 304. The parameter tag is the ETag of the response. If the organisation has reached its limit of
-// responses with status 304, answerNotModified returns an *Error with status 429.
+// answerNotModified answers with status 304. The response has the given ETag. If the organisation has reached its limit of responses with
+// status 304, answerNotModified returns an *Error with status 429.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
@@ -183,18 +183,18 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setTag(ctx, s.versionTag(version, facts))
 }
 
-// checkNotModifiedTogether does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
+// checkNotModifiedInFirstQuery does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
 // query of the returned Org reads the version together with the data, and the ETag is computed after this query.
 //
 // Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before the
 // version, and the ETag would be newer than the data.
-func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
+func (s *Server) checkNotModifiedInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // the facts contain the current day, and a new day can begin while the data is read
+	facts, err := s.tagFacts(caller, operation, request) // facts contain the current day, and a new day can begin while the data is read
 	if err != nil {
 		return nil, err
 	}
@@ -212,14 +212,13 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
 
-// versionTag returns the ETag of a response. The ETag depends on v, the version of the organisation's data, and on facts, the result of
-// tagFacts.
-func (s *Server) versionTag(v store.Version, facts []byte) string {
+// versionTag returns the ETag of a response. It depends on the version of the organisation's data, and on facts, the result of tagFacts.
+func (s *Server) versionTag(version store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // the hash has a secret key, so that a caller can neither find out the version nor make an ETag
 	_, _ = mac.Write(facts)                  // no separator is needed after the JSON in facts, because its end is unambiguous; writing to a hash cannot fail
-	_, _ = fmt.Fprint(mac, v.Version, " ")
-	if v.Late != nil {
-		_, _ = fmt.Fprint(mac, int64(*v.Late))
+	_, _ = fmt.Fprint(mac, version.Version, " ")
+	if version.Late != nil {
+		_, _ = fmt.Fprint(mac, int64(*version.Late))
 	}
 	return hashToETag(mac.Sum(nil))
 }
@@ -250,8 +249,8 @@ func entityTag(body []byte) string {
 // hashToETag converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
 func hashToETag(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. The function findTag ignores
-// these suffixes, because they do not change the content.
+// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. findTag ignores these
+// suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
 // withoutEncoding returns an ETag without the suffix of the compression middleware.
@@ -264,18 +263,18 @@ func withoutEncoding(tag string) string {
 	return tag
 }
 
-// findTag returns the first ETag in the header lines that equals one of the ETags in tags. The parameter fields contains the header lines,
-// which are the values of If-Match or If-None-Match. The result has no prefix W/ of a weak ETag, but keeps an encoding suffix such as -gzip.
-// If the header contains *, findTag returns the first ETag in tags. The second result is false if no ETag was found.
-func findTag(fields []string, tags ...string) (string, bool) {
-	for _, field := range fields {
+// findTag returns the first ETag in headerLines that equals one of wantedTags. The headerLines are the values of If-Match or If-None-Match.
+// The result has no prefix W/ of a weak ETag, but keeps an encoding suffix such as -gzip. If the header contains *, findTag returns the
+// first of wantedTags. The second result is false if no ETag was found.
+func findTag(headerLines []string, wantedTags ...string) (string, bool) {
+	for _, field := range headerLines {
 		for listed := range strings.SplitSeq(field, ",") {
 			listed = strings.TrimSpace(listed)
 			if listed == "*" {
-				return tags[0], true
+				return wantedTags[0], true
 			}
 			listed = strings.TrimPrefix(listed, "W/")
-			if slices.Contains(tags, withoutEncoding(listed)) {
+			if slices.Contains(wantedTags, withoutEncoding(listed)) {
 				return listed, true
 			}
 		}

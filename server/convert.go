@@ -63,8 +63,8 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the given formats. If the header
-// prefers several formats equally, the first one of them is returned. The result semicolon is true if the format is CSV with semicolons.
-func acceptedFormat(accept string, formats []string) (format string, semicolon bool) {
+// prefers several formats equally, the first one of them is returned. isSemicolonCSV is true if the format is CSV with semicolons.
+func acceptedFormat(accept string, formats []string) (format string, isSemicolonCSV bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
 	}
@@ -86,16 +86,16 @@ func acceptedFormat(accept string, formats []string) (format string, semicolon b
 	return "", false
 }
 
-// rowSchema returns the schema of one entry of the list in a response, or nil if the response contains no list. The parameter response is
-// the schema of the whole response. The list is the response itself, or the response's member data.
-func rowSchema(response *openapi3.Schema) *openapi3.Schema {
-	if response.Type.Is("array") {
-		return response.Items.Value
+// rowSchema returns the schema of one entry of the list in a response, or nil if the response contains no list. responseSchema is the
+// schema of the whole response. The list is the response itself, or the response's member "data".
+func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
+	if responseSchema.Type.Is("array") {
+		return responseSchema.Items.Value
 	}
-	if data := response.Properties["data"]; data != nil && data.Value.Type.Is("array") {
+	if data := responseSchema.Properties["data"]; data != nil && data.Value.Type.Is("array") {
 		return data.Value.Items.Value
 	}
-	for _, either := range response.OneOf {
+	for _, either := range responseSchema.OneOf {
 		if row := rowSchema(either.Value); row != nil {
 			return row
 		}
@@ -103,10 +103,10 @@ func rowSchema(response *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. The parameter row is the
-// schema of an entry of the list. answerConverted removes the suffix of the format from the ETags in If-None-Match, because the operation
-// compares them with the ETag of the JSON.
-func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
+// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. entrySchema is the schema
+// of an entry of the list. answerConverted removes the suffix of the format from the ETags in If-None-Match, because the operation compares
+// them with the ETag of the JSON.
+func answerConverted(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
@@ -117,7 +117,7 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 		}
 	}
 	response := c.Response()
-	w := &convertedResponse{original: response.Writer, to: format, row: row}
+	w := &convertedResponse{original: response.Writer, to: format, row: entrySchema}
 	response.Writer = w
 	finished := false
 	defer func() {
@@ -137,8 +137,8 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 // errIncomplete ends the conversion of a response if the operation panics before the response is complete.
 var errIncomplete = errors.New("the response is incomplete")
 
-// convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to a format such as CSV while it is written. It
-// does not change responses with a status other than 200.
+// convertedResponse is an http.ResponseWriter. While a JSON response with status 200 is written, it converts the response to a format such
+// as CSV. It does not change responses with a status other than 200.
 type convertedResponse struct {
 	original http.ResponseWriter
 	to       *converter
@@ -180,8 +180,8 @@ func (w *convertedResponse) Write(part []byte) (int, error) {
 	return w.json.Write(part)
 }
 
-// finish tells the converter that the JSON has ended, waits for the conversion and returns its error. The parameter operationErr is the
-// error of the operation, or nil.
+// finish tells the converter that the JSON has ended, waits for the conversion and returns its error. operationErr is the error of the
+// operation, or nil.
 func (w *convertedResponse) finish(operationErr error) error {
 	if w.json == nil {
 		return nil

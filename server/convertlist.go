@@ -26,7 +26,7 @@ type rowWriter interface {
 	finish() error
 }
 
-// convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member data of an object. The columns
+// convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member "data" of an object. The columns
 // are the required members of an entry and the optional members that the first entry has. They are sorted by name.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
@@ -74,8 +74,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 // cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// toCell returns the cell for a JSON value. The parameter value is empty if the list entry lacks the member. The cell of an absent or null
-// member is nil.
+// toCell returns the cell for the JSON value of a member. The value is empty if the list entry lacks the member. The cell of an absent or
+// null member is nil.
 func toCell(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member
@@ -157,7 +157,7 @@ func (w csvRows) finish() error {
 	return w.Error()
 }
 
-// convertToNDJSON reads a JSON list and writes each entry on a separate line. The list is an array, or the array in the member data of an
+// convertToNDJSON reads a JSON list and writes each entry on a separate line. The list is an array, or the array in the member "data" of an
 // object.
 func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
@@ -181,7 +181,7 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 }
 
 // readRest reads and discards the JSON after the list, such as the pagination. This is necessary because the operation writes the JSON to a
-// pipe, and would wait forever if nothing read it.
+// pipe: if nothing read it, the operation would wait forever.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
@@ -209,19 +209,19 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 				continue
 			}
 			if token, err = decoder.Token(); err != nil || token != json.Delim('[') {
-				return fmt.Errorf("the member data of the response is not an array: %w", err)
+				return fmt.Errorf("the member 'data' of the response is not an array: %w", err)
 			}
 			return nil
 		}
 	}
 }
 
-// columnNames returns the sorted names of the columns of a table: the required members in the schema row, and the optional members that the
-// first entry of the list has. The parameter firstEntry is nil if the list is empty.
-func columnNames(row *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
+// columnNames returns the sorted names of the columns of a table: the required members of entrySchema, and the optional members that the
+// first entry of the list has. firstEntry is nil if the list is empty.
+func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	var columns []string
-	for name := range row.Properties {
-		if _, has := firstEntry[name]; has || slices.Contains(row.Required, name) {
+	for name := range entrySchema.Properties {
+		if _, has := firstEntry[name]; has || slices.Contains(entrySchema.Required, name) {
 			columns = append(columns, name)
 		}
 	}

@@ -22,8 +22,8 @@ const (
 	sheetEnd = `</sheetData></worksheet>`
 )
 
-// workbookFrame is the archive into which the library excelize writes an empty workbook. It discards the sheet, because xlsxRows writes the
-// sheet into the archive later.
+// workbookFrame is the archive into which the library excelize writes an empty workbook. workbookFrame discards the sheet of excelize,
+// because xlsxRows writes its own sheet into the archive later.
 type workbookFrame struct{ *zip.Writer }
 
 // Create returns the writer for the file with this name in the archive. If name is sheetPath, it returns a writer that discards everything.
@@ -118,7 +118,7 @@ func (w *xlsxRows) writeText(cellRef, text string) {
 	}
 	w.write(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)
-	_ = xml.EscapeText(w.sheet, w.text) // an error is ignored here, because the next write to w.sheet returns it again
+	_ = xml.EscapeText(w.sheet, w.text) // ignore the error, because the next write to w.sheet returns it again
 	w.write(`</t></is></c>`)
 }
 

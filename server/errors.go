@@ -149,7 +149,7 @@ func problem(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// maxFaults is the maximum number of faults that an error response lists in its member errors.
+// maxFaults is the maximum number of faults that an error response lists in its member "errors".
 const maxFaults = 1000
 
 // invalid returns an error response with the code invalid_request that lists the faults of the request. There must be at least one fault.
@@ -163,7 +163,7 @@ func invalid(faults ...api.Fault) *Error {
 		}
 		e.Detail = fmt.Sprintf("%d faults: %s.", len(faults), strings.Join(details, "; "))
 		if len(faults) > shown {
-			e.Detail += " The member errors lists more faults."
+			e.Detail += " The member \"errors\" lists more faults."
 		}
 		e.Faults = faults[:min(maxFaults, len(faults))]
 	}
@@ -178,12 +178,12 @@ func withFullStop(s string) string {
 	return s + "."
 }
 
-// bodyFault returns a fault in the request body. The parameter pointer is the JSON pointer of the invalid value.
-func bodyFault(pointer, code, format string, args ...any) api.Fault {
-	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
+// bodyFault returns a fault in the request body. valuePointer is the JSON pointer of the invalid value.
+func bodyFault(valuePointer, code, format string, args ...any) api.Fault {
+	return api.Fault{Location: api.FaultLocationBody, Pointer: &valuePointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// namedFault returns a fault in the path, query or header parameter called name. The parameter location says which of the three it is.
+// namedFault returns a fault in the path, query or header parameter called name. The location says which of the three it is.
 func namedFault(location api.FaultLocation, name, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: location, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -256,7 +256,7 @@ func toError(err error) *Error {
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// unavailable returns an error response with status 503. The parameter cause is the reason, for example that the database is down.
+// unavailable returns an error response with status 503. The cause is only logged, for example that the database is down.
 func unavailable(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
 		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %s.", inSeconds(unavailableRetryAfter))}
@@ -322,7 +322,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 }
 
-// maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member instance.
+// maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member "instance".
 const maxInstance = 10_000
 
 // instancePath returns the path of the request for the error response. If the path is longer than maxInstance, it returns the route instead,
@@ -352,10 +352,10 @@ func wholeSeconds(d time.Duration) int {
 // inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
 func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
 
-// counted returns a number with its noun, for example "1 entry" or "2048 characters". If the parameter plural is empty, counted forms the
-// plural by the regular rules of English. The number has no thousands separators, so that programs can read it.
-func counted(n int, singular, plural string) string {
-	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
+// counted returns a number with its noun, for example "1 entry" or "2048 characters". If pluralNoun is empty, counted forms the plural by
+// the regular rules of English. The number has no thousands separators, so that programs can read it.
+func counted(n int, singular, pluralNoun string) string {
+	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
 }
 
 // unencodedLinkError returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultEvents is the maximum number of events in a response to a request without the parameter limit.
+// defaultEvents is the maximum number of events in a response if the request has no query parameter "limit".
 const defaultEvents = 100
 
 // ListEvents answers GET /events with the organisation's events.
@@ -54,9 +54,9 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if the caller would miss events after the cursor, because they were deleted or never recorded. The last
-// of the missing events is at the position lastMissing. So a cursor before lastMissing is refused. If the request has no cursor, the
-// parameter cursor is nil.
+// checkFeedPosition returns an error if the caller would miss events after the cursor, because they were deleted or never recorded. The
+// last of the missing events is at the position lastMissing. So a cursor before lastMissing is refused. The cursor is nil if the request
+// has none.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil

@@ -24,7 +24,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.checkNotModifiedTogether(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
+	org, err := s.checkNotModifiedInFirstQuery(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// visiblePoints returns the history points that a response shows. If view is MaskedView, this is only the latest point; otherwise, these
-// are all points. The slice points must be sorted, the latest point first.
+// visiblePoints returns the history points that a response shows: all points, or only the latest one if view is MaskedView. The points must
+// be sorted, the latest first.
 func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
 		return points[:1]
@@ -73,9 +73,9 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. The parameters startDate and endDate are the parameters start_date and
-// end_date of the request, which can be nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is
-// before startDate.
+// historyRange returns the first and the last day of a history. startDate and endDate are the query parameters start_date and end_date.
+// Each is nil if the request lacks it. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before
+// startDate.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today

@@ -14,7 +14,7 @@ const (
 	maxExportVideos = 200
 	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch,
 	// because these points become visible only when the transaction ends. An export also ends at a whole minute, so that its ETag stays valid
-	// for a minute. The cursor has the end of the export, because a point that was fetched after an earlier page was read can be missing.
+	// for a minute. The cursor contains this end, so that all pages of an export have the same end.
 	exportDelay = 2 * time.Minute
 )
 

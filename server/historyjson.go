@@ -26,15 +26,15 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 	return writeJSON(w, append(out, ']'))
 }
 
-// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If quality is
-// true, the JSON has the quality, source and fetch time of the point, unless view is MaskedView.
-func appendVideoHistoryPoint(out []byte, p *store.Point, view View, quality bool) []byte {
-	quality = quality && !view.masked
+// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If withQuality
+// is true, the JSON has the quality, source and fetch time of the point, unless view is MaskedView.
+func appendVideoHistoryPoint(out []byte, p *store.Point, view View, withQuality bool) []byte {
+	withQuality = withQuality && !view.masked
 	out = appendCount(append(out, `{"bookmarks":`...), view.Count(p.Bookmarks))
 	out = appendCount(append(out, `,"comments":`...), view.Count(p.Comments))
 	out = appendDate(append(out, `,"date":`...), p.Day)
 	out = appendCount(append(out, `,"engagements":`...), view.Count(p.Engagement()))
-	if quality && p.FetchedAt != nil {
+	if withQuality && p.FetchedAt != nil {
 		out = appendTime(append(out, `,"fetched_at":`...), *p.FetchedAt)
 	}
 	if p.Quality == store.QualityInterpolated {
@@ -44,11 +44,11 @@ func appendVideoHistoryPoint(out []byte, p *store.Point, view View, quality bool
 	if view.masked {
 		out = append(out, `,"metrics_masked":true`...)
 	}
-	if quality {
+	if withQuality {
 		out = appendText(append(out, `,"quality":`...), string(p.Quality))
 	}
 	out = appendCount(append(out, `,"shares":`...), view.Count(p.Shares))
-	if quality && p.Source != nil {
+	if withQuality && p.Source != nil {
 		out = appendText(append(out, `,"source":`...), *p.Source)
 	}
 	out = appendCount(append(out, `,"views":`...), view.Count(p.Views))

@@ -99,7 +99,7 @@ func withoutSecret(op *operation, body []byte) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// handleErrors is a middleware that writes the error response if the handler next returns an error. The middleware idempotency can then
+// handleErrors is a middleware that writes the error response if the next handler returns an error. The middleware idempotency can then
 // store the error response like any other response.
 func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -46,7 +46,7 @@ type identities struct {
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens, in a separate cache so that they do not evict valid tokens
 	used       *lru.Cache[uuid.UUID, time.Time]     // for each token id, the last use of the token that was written to the database
 	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token and address share one look-up
-	newLookUps chan struct{}                        // semaphore with maxNewLookUps slots for look-ups of tokens not accepted before
+	newLookUps chan struct{}                        // semaphore with maxNewLookUps slots: a look-up of a token occupies a slot if this server has not accepted the token before
 }
 
 // knownIdentity is the result of looking up a valid token.
@@ -61,8 +61,8 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up in the database
 }
 
-// newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate. The parameter limits
-// counts the requests without a valid secret.
+// newIdentities returns an identities value with empty caches. It looks up secrets with authenticate, and counts requests without a valid
+// secret in limits.
 func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
 	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
@@ -104,9 +104,9 @@ func (i *identities) findToken(ctx context.Context, token, address string) (stor
 	}
 }
 
-// findCached returns the cached result of the last look-up of a token. The result known is false if no look-up is cached, or if the cached
-// look-up is too old.
-func (i *identities) findCached(hash tokenHash) (id store.Identity, known bool, err error) {
+// findCached returns the cached result of the last look-up of a token. isKnown is false if no look-up is cached, or if the cached look-up
+// is too old.
+func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool, err error) {
 	now := i.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
 	if k, ok := i.known.Get(hash); ok && within(k.at, identityTTL) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {

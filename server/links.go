@@ -60,15 +60,14 @@ func permanentFailure(err error) *linkFailure {
 // resolveTimeout is the time limit for resolving all short links of one request.
 const resolveTimeout = 20 * time.Second
 
-// parsedLink is the result of parsing a link. The field link is the link of a video or account; it is valid only if the field failure is
-// nil.
+// parsedLink is the result of parsing a link: the link of a video or account, or the reason why the link is refused.
 type parsedLink struct {
 	link    link.Link
 	failure *linkFailure
 }
 
-// wrongKindFailure returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the reverse.
-// The parameter neededKind is the kind that the operation needs.
+// wrongKindFailure returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the
+// reverse. neededKind is the kind that the operation needs.
 func wrongKindFailure(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
@@ -77,10 +76,10 @@ func wrongKindFailure(neededKind link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses the id or link of a video or account. The parameter kind says which of the two is required. If idOrLink is neither
-// an id nor a link of this kind, the error is *store.NotFoundError.
-func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink string) (reference, error) {
-	missing := &store.NotFoundError{Kind: string(kind), Names: []string{idOrLink}}
+// parseReference parses an id or link. requiredKind says whether it must belong to a video or to an account. If idOrLink is neither an id
+// nor a link of this kind, the error is *store.NotFoundError.
+func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (reference, error) {
+	missing := &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
 	if canonicalUUID.MatchString(idOrLink) {
 		id, err := uuid.Parse(idOrLink)
 		if err != nil || id == uuid.Nil {
@@ -88,17 +87,17 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink st
 		}
 		return reference{ID: id}, nil
 	}
-	l, err := s.parseLink(ctx, kind, idOrLink)
+	l, err := s.parseLink(ctx, requiredKind, idOrLink)
 	if permanentFailure(err) != nil {
 		return reference{}, missing
 	}
 	return reference{Link: l}, err
 }
 
-// parseLink parses a link to a video or account. The parameter kind says which of the two is required. A short link is resolved. The error is
-// a *linkFailure or an error of the database.
-func (s *Server) parseLink(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
-	read, err := s.parseLinks(ctx, kind, []string{raw})
+// parseLink parses a link. requiredKind says whether it must lead to a video or to an account. A short link is resolved. The error is a
+// *linkFailure or an error of the database.
+func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw string) (link.Link, error) {
+	read, err := s.parseLinks(ctx, requiredKind, []string{raw})
 	if err != nil {
 		return link.Link{}, err
 	}
@@ -108,10 +107,10 @@ func (s *Server) parseLink(ctx context.Context, kind link.Kind, raw string) (lin
 	return read[0].link, nil
 }
 
-// parseLinks parses links to videos or accounts and returns the results in the order of urls. The parameter kind says which of the two is
-// required. Short links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error
+// parseLinks parses links and returns the results in the order of urls. requiredKind says whether the links must lead to videos or to
+// accounts. Short links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error
 // is an error of the database or of ctx.
-func (s *Server) parseLinks(ctx context.Context, kind link.Kind, urls []string) ([]parsedLink, error) {
+func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link
 	for i, address := range urls {
@@ -133,8 +132,8 @@ func (s *Server) parseLinks(ctx context.Context, kind link.Kind, urls []string) 
 		if out[i].failure == nil && out[i].link.Kind == link.Short {
 			out[i] = targets[out[i].link.Canonical]
 		}
-		if out[i].failure == nil && out[i].link.Kind != kind {
-			out[i].failure = wrongKindFailure(kind)
+		if out[i].failure == nil && out[i].link.Kind != requiredKind {
+			out[i].failure = wrongKindFailure(requiredKind)
 		}
 	}
 	return out, nil
@@ -213,7 +212,7 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	for range min(len(links), maxResolvesPerOrganisation) {
 		workers.Go(func() {
 			for short := range queue {
-				r := s.resolveInSlot(ctx, org, short)
+				r := s.resolveShortLinkInSlot(ctx, org, short)
 				mu.Lock()
 				results[short.Canonical] = r
 				mu.Unlock()
@@ -224,20 +223,20 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot resolves one short link. Before that, it waits until fewer short links are being resolved than the limits
+// resolveShortLinkInSlot resolves one short link. Before that, it waits until fewer short links are being resolved than the limits
 // maxResolvesPerOrganisation and maxResolves. If ctx ends during the wait, the short link fails.
-func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
+func (s *Server) resolveShortLinkInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
 		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
 			Detail: fmt.Sprintf("Too many short links are being resolved. This short link had to wait for more than %s; try again later.", resolveTimeout)}}
 	}
 	defer release()
-	return s.resolveOne(ctx, short)
+	return s.resolveShortLink(ctx, short)
 }
 
-// resolveOne resolves one short link. If the resolver panics, this short link fails and the request continues.
-func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink) {
+// resolveShortLink resolves one short link. If the resolver panics, this short link fails and the request continues.
+func (s *Server) resolveShortLink(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = parsedLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}

@@ -33,18 +33,17 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// together is true if the first query of the function find also reads the version of the organisation's data, from which the ETag is
-	// computed. answerList then calls checkNotModifiedTogether, which does not need a separate query for the version.
-	together bool
-	// find reads the rows of one page. Either the result has the rows, or find calls the function in its parameter "each" for every row, as
-	// soon as the row is read.
-	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
+	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data, from which the ETag is
+	// computed. answerList then calls checkNotModifiedInFirstQuery, which does not need a separate query for the version.
+	versionInFirstQuery bool
+	// find reads the rows of one page. Either the result has the rows, or find calls handleRow for every row as soon as the row is read.
+	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// members returns an object. Its members are sent in the response beside the member data, which has as many rows as the parameter rows
-	// says. If this function is nil, a paginated response has the members data and pagination, and any other response is a JSON array.
-	members func(facts pageFacts, rows int) any
+	// members returns an object whose members are sent in the response beside the member "data". rowCount is the number of rows in "data". If
+	// members is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
+	members func(facts pageFacts, rowCount int) any
 	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
 	// allRows is false, a caller whose tier does not show metrics gets only the first row.
 	allRows bool
@@ -55,8 +54,8 @@ type listRequest[R any] struct {
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
 	check := s.checkNotModified
-	if l.together {
-		check = s.checkNotModifiedTogether
+	if l.versionInFirstQuery {
+		check = s.checkNotModifiedInFirstQuery
 	}
 	org, err := check(ctx, l.page.cursor.Operation, l.tag...)
 	if err != nil {
@@ -134,7 +133,7 @@ type listResponse struct {
 	logger  *slog.Logger
 	buffer  *listBuffer
 	addRows func() error // encodes the remaining rows and adds their JSON to buffer
-	members any          // object with the members of the response besides data; nil if the response is a JSON array
+	members any          // object with the members of the response except "data"; nil if the response is a JSON array
 }
 
 // VisitListVideosResponse implements the generated response interface of listVideos.
@@ -218,15 +217,15 @@ func (b *listBuffer) begin(isObject bool) {
 	}
 }
 
-// end completes the response after its last row. The parameter members is an object with the members besides data, or nil if the response
-// is an array.
-func (b *listBuffer) end(members any) error {
+// end completes the response after its last row. otherMembers is an object with the members except "data", or nil if the response is an
+// array.
+func (b *listBuffer) end(otherMembers any) error {
 	last := b.block()
-	if members == nil {
+	if otherMembers == nil {
 		last.WriteString("]\n")
 		return nil
 	}
-	object, err := json.Marshal(members)
+	object, err := json.Marshal(otherMembers)
 	if err != nil {
 		return err
 	}
@@ -296,8 +295,7 @@ func (b *listBuffer) release() {
 	b.blocks = b.blocks[:0]
 }
 
-// encodeWith returns a function for the field listRequest.encode. The function converts a row to its JSON type and encodes it with
-// encoding/json.
+// encodeWith returns a function for listRequest.encode. The function converts a row to its JSON type and encodes it with encoding/json.
 func encodeWith[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
 	return func(out []byte, row *R, view View) ([]byte, error) {
 		encoded, err := json.Marshal(convert(*row, view))

@@ -16,7 +16,7 @@ var FullView = View{}
 // MaskedView is the View that replaces all metrics by null.
 var MaskedView = View{masked: true}
 
-// Count returns the count n, or nil if v masks metrics. The parameter n can be nil, which means that the count is unknown.
+// Count returns n, or nil if v masks metrics. An unknown count is also nil.
 func (v View) Count(n *int64) *int64 {
 	if v.masked {
 		return nil
@@ -24,7 +24,7 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Ratio returns the ratio f, or nil if v masks metrics. The parameter f can be nil, which means that the ratio is unknown.
+// Ratio returns f, or nil if v masks metrics. An unknown ratio is also nil.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
 		return nil
@@ -32,7 +32,7 @@ func (v View) Ratio(f *float64) *float64 {
 	return f
 }
 
-// Text returns s, or nil if v masks metrics. The parameter s is a text that belongs to the metrics, for example the time of the last fetch.
+// Text returns s, or nil if v masks metrics. It is for texts that belong to the metrics, for example the time of the last fetch.
 func (v View) Text(s *string) *string {
 	if v.masked {
 		return nil
@@ -40,9 +40,9 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. For the status ok, the
-// sentence is about counts, for example about a suspicious count that is not stored yet. In this case, a View that masks metrics returns
-// nil.
+// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is no such sentence. For the
+// status ok, the sentence is about counts, for example about a suspicious count that is not stored yet. In this case, a View that masks
+// metrics returns nil.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil

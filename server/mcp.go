@@ -121,16 +121,16 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 	return true
 }
 
-// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. The parameters status and text are the
-// status and the body of the error in plain text.
-func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
-	if text == "" {
-		text = "the body is not a message of JSON-RPC 2.0"
+// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. errorStatus and errorText are the status
+// and the body of the error in plain text.
+func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
+	errorText, _, _ = strings.Cut(errorText, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
+	if errorText == "" {
+		errorText = "the body is not a message of JSON-RPC 2.0"
 	}
-	switch status {
+	switch errorStatus {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(errorText)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
 			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quote(r.Host))

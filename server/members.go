@@ -15,7 +15,7 @@ import (
 // defaultMemberLimit is the page size of a list of a collection's videos or accounts if the request has no limit.
 const defaultMemberLimit = 100
 
-// memberLimit returns the query parameter limit, or defaultMemberLimit if limit is nil.
+// memberLimit returns the requested page size, or defaultMemberLimit if limit is nil.
 func memberLimit(limit *int32) *int32 {
 	if limit == nil {
 		return new(int32(defaultMemberLimit))
@@ -93,18 +93,18 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// unknownIDsError converts a *store.NotFoundError into an error response with a fault for each unknown id. The parameter kind says what the ids
-// belong to, for example "video". The parameter pointer is the JSON pointer of the array ids in the request body. unknownIDsError returns any
-// other error unchanged.
-func unknownIDsError(err error, kind, pointer string, ids []uuid.UUID) error {
+// unknownIDsError converts a *store.NotFoundError into an error response with a fault for each unknown id. itemKind says what the ids
+// belong to, for example "video". arrayPointer is the JSON pointer of the array with the ids in the request body. unknownIDsError returns
+// any other error unchanged.
+func unknownIDsError(err error, itemKind, arrayPointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
-	if !ok || missing.Kind != kind {
+	if !ok || missing.Kind != itemKind {
 		return err
 	}
 	e := toError(err)
 	for i, id := range ids {
 		if slices.Contains(missing.Names, id.String()) {
-			e.Faults = append(e.Faults, bodyFault(pointer+"/"+strconv.Itoa(i), string(CodeNotFound), "Your organisation has no %s %s.", kind, id))
+			e.Faults = append(e.Faults, bodyFault(arrayPointer+"/"+strconv.Itoa(i), string(CodeNotFound), "Your organisation has no %s %s.", itemKind, id))
 		}
 	}
 	return e

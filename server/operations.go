@@ -114,8 +114,7 @@ func readOperations(document string) (*operations, error) {
 	return ops, nil
 }
 
-// readOperation converts one operation of the OpenAPI document doc. It fails if the operation id or a required x- member is missing or
-// invalid.
+// readOperation converts one operation of an OpenAPI document. It fails if the operation id or a required x- member is missing or invalid.
 func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
 	o := &operation{id: op.OperationID, method: method, template: echoTemplate(path), hasBody: op.RequestBody != nil,
 		query: map[string]*openapi3.Parameter{},

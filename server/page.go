@@ -21,7 +21,7 @@ const defaultLimit = 5000
 type pageParams struct {
 	page, limit *int32
 	cursor      *string
-	paginated   bool // true if the response has a pagination object; always true if the operation has no parameter paginated
+	paginated   bool // true if the response has a pagination object; always true if the operation has no query parameter "paginated"
 }
 
 // pageRequest is a request for a page of a list. Its parameters have been checked.
@@ -73,8 +73,8 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 	return api.OrderDirectionAsc
 }
 
-// readPage checks the query parameters page, limit and cursor. The cursor must come from a list with the same operation, filters and order.
-// The parameter faults has the faults that the operation has already found in other query parameters. If there are any faults, the error of
+// readPage checks the query parameters "page", "limit" and "cursor". The cursor must come from a list with the same operation, filters and
+// order. The operation passes the faults that it has already found in other query parameters. If there are any faults, the error of
 // readPage contains all of them.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
@@ -103,8 +103,8 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	return page, nil
 }
 
-// checkPaginated returns faults for the query parameters page and cursor if a request has them without paginated=true. Only operations with
-// the parameter paginated call it.
+// checkPaginated returns faults for the query parameters "page" and "cursor" if a request has them without paginated=true. Only operations
+// with the query parameter "paginated" call it.
 func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	if isTrue(paginated) {
 		return nil
@@ -141,13 +141,13 @@ type pageFacts struct {
 	nextCursor        *string // cursor of the next page; nil on the last page
 }
 
-// pageFacts computes the values of a pagination object and sets the Link header for the next page. The parameter total is the number of
-// rows in the list. The parameter nextPosition is the position after which the next page starts, or nil on the last page.
-func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int64, nextPosition *store.Position) (pageFacts, error) {
+// pageFacts computes the values of a pagination object and sets the Link header for the next page. totalRows is the number of rows in the
+// list. nextPosition is the position after which the next page starts, or nil on the last page.
+func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (pageFacts, error) {
 	if v.masked {
-		total, nextPosition = min(total, 1), nil
+		totalRows, nextPosition = min(totalRows, 1), nil
 	}
-	f := pageFacts{total: total, totalPages: (total + int64(p.limit) - 1) / int64(p.limit)}
+	f := pageFacts{total: totalRows, totalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)}
 	if nextPosition != nil {
 		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
 		if err != nil {

@@ -29,8 +29,8 @@ const pageReads = 600
 
 type pageCallerKey struct{}
 
-// pageCaller returns the token and the organisation for which a dashboard page makes a request to the API. The result ok is false if the
-// request was not made by a page of this server.
+// pageCaller returns the token and the organisation for which a dashboard page makes a request to the API. ok is false if the request was
+// not made by a page of this server.
 func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
 	return id, ok
@@ -83,9 +83,9 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 // pageBackend implements web.Backend: the functions of the server that the pages call.
 type pageBackend struct{ s *Server }
 
-// Identify returns the token and the organisation of a session. The parameter session is the secret of the session.
-func (b pageBackend) Identify(ctx context.Context, session string) (store.Identity, error) {
-	id, err := b.s.sessions.findToken(ctx, session, addressOf(ctx))
+// Identify returns the token and the organisation of the session with this secret.
+func (b pageBackend) Identify(ctx context.Context, secret string) (store.Identity, error) {
+	id, err := b.s.sessions.findToken(ctx, secret, addressOf(ctx))
 	return id, b.problem(ctx, err)
 }
 
@@ -170,10 +170,10 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 	return b.problem(ctx, err)
 }
 
-// SignOut ends a session. The parameter session is the secret of the session.
-func (b pageBackend) SignOut(ctx context.Context, session string) error {
-	err := b.s.store.EndSession(ctx, session)
-	b.s.sessions.forgetToken(session)
+// SignOut ends the session with this secret.
+func (b pageBackend) SignOut(ctx context.Context, secret string) error {
+	err := b.s.store.EndSession(ctx, secret)
+	b.s.sessions.forgetToken(secret)
 	return b.problem(ctx, err)
 }
 
@@ -186,15 +186,15 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API through all middleware of the server. The request has the rights of the token in the parameter id. The
-// parameter visit is the visitor's request for the page that shows the response.
-func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (web.Response, error) {
-	r, err := http.NewRequestWithContext(context.WithValue(visit.Context(), pageCallerKey{}, id), method, target, body)
+// Do sends a request to the API through all middleware of the server. The request has the rights of the token in identity. visitorRequest
+// is the visitor's request for the page that shows the response.
+func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (web.Response, error) {
+	r, err := http.NewRequestWithContext(context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity), method, target, body)
 	if err != nil {
 		return web.Response{}, err
 	}
 	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
-		if values := visit.Header.Values(name); len(values) > 0 {
+		if values := visitorRequest.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
@@ -203,7 +203,7 @@ func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target s
 	} else {
 		r.Body = http.NoBody // a request that a server received always has a body, which handlers can read
 	}
-	r.Host, r.RemoteAddr, r.RequestURI = visit.Host, visit.RemoteAddr, target
+	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
 	if !b.s.serveComplete(w, r) {
 		return web.Response{}, errors.New("the API aborted its response")
@@ -212,19 +212,19 @@ func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target s
 }
 
 // Operations returns the JSON that describes the queue, the sources and their call budgets. It also returns the versions of the program and
-// of the API. The parameter visit is the visitor's request for the page.
-func (b pageBackend) Operations(visit *http.Request) ([]byte, web.Version, error) {
+// of the API. visitorRequest is the visitor's request for the page.
+func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: "(development)", API: b.s.contract.version}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		version.Program = info.Main.Version
 	}
 	if b.s.status == nil {
-		return nil, version, b.problem(visit.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
+		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
 	}
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	b.s.status.ServeHTTP(w, visit)
+	b.s.status.ServeHTTP(w, visitorRequest)
 	if w.status != http.StatusOK {
-		return nil, version, b.problem(visit.Context(), problem(CodeUnavailable, "The state of the queue and the sources cannot be read now. Try again in a few seconds."))
+		return nil, version, b.problem(visitorRequest.Context(), problem(CodeUnavailable, "The state of the queue and the sources cannot be read now. Try again in a few seconds."))
 	}
 	return w.body.Bytes(), version, nil
 }

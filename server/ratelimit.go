@@ -34,10 +34,9 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. The parameter name is the name of the rate limit in the
-// headers: mcpCalls, or an operation id. Calls of the dashboard's pages and of share pages are counted separately, so their names begin
-// with pages_ or share_. If the organisation has made more than limit calls with this name in the current minute, countCall returns an
-// error response with the code rate_limited.
+// countCall counts a call by an organisation and sets the RateLimit headers. The headers show the rate limit under this name: mcpCalls, or
+// an operation id. Calls of the dashboard's pages and of share pages are counted separately, so their names begin with pages_ or share_. If
+// the organisation has exceeded this limit in the current minute, countCall returns an error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -114,8 +113,7 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setQuotaHeaders sets the RateLimit headers of a response. The parameter policy is the name of the rate limit, which callers see in the
-// headers.
+// setQuotaHeaders sets the RateLimit headers of a response. Callers see policy in the headers as the name of the rate limit.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
 	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))

@@ -81,22 +81,22 @@ func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, 
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count calls the function op with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls op with the
-// RateStore in memory instead. The function op calls Take or GiveBack.
-func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// count calls takeOrGiveBack with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls takeOrGiveBack
+// with the RateStore in memory instead.
+func (r *RedisRateStore) count(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if use, retry := r.shouldTry(); use {
-		quota, err := r.try(ctx, op)
+		quota, err := r.try(ctx, takeOrGiveBack)
 		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return op(ctx, r.local)
+	return takeOrGiveBack(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. The result use is false while Redis is unavailable, except for one request in each
-// redisRetryInterval. That request tests whether Redis is available again, and its result retry is true.
-func (r *RedisRateStore) shouldTry() (use, retry bool) {
+// shouldTry decides whether a request uses Redis. useRedis is false while Redis is unavailable, except for one request in each
+// redisRetryInterval. That request tests whether Redis is available again, so isRetry is true for it.
+func (r *RedisRateStore) shouldTry() (useRedis, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.downSince.IsZero() {
@@ -110,9 +110,8 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	return true, true
 }
 
-// try calls the function op with the RateStore in Redis. It fails if Redis does not answer within r.timeout. The function op calls Take or
-// GiveBack.
-func (r *RedisRateStore) try(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// try calls takeOrGiveBack with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
+func (r *RedisRateStore) try(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	// WithoutCancel, because the request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
@@ -120,7 +119,7 @@ func (r *RedisRateStore) try(ctx context.Context, op func(context.Context, RateS
 	if err != nil {
 		return Quota{}, err
 	}
-	return op(ctx, shared)
+	return takeOrGiveBack(ctx, shared)
 }
 
 // connect returns the RateStore in Redis and creates it when Redis answers for the first time. The library then loads scripts into Redis
@@ -145,17 +144,17 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult records whether Redis is available, and logs a line when this changes. The parameter err is the error of a request to Redis,
-// or nil. The parameter retry is true if the request tested whether Redis is available again. While Redis is recorded as unavailable, only
-// a successful test changes the record. Any other successful request may have started before Redis failed.
-func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
+// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil.
+// isRetry is true if the request tested whether Redis is available again. While Redis is recorded as unavailable, only a successful test
+// changes the record. Any other successful request may have started before Redis failed.
+func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch now, down := r.now(), !r.downSince.IsZero(); {
 	case err != nil && !down:
 		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
 		r.logger.WarnContext(ctx, "redis is unavailable: each server counts rate limits in its own memory until redis answers again", "error", err)
-	case err == nil && down && retry:
+	case err == nil && down && isRetry:
 		r.logger.InfoContext(ctx, "redis is available again: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
 		r.downSince = time.Time{}
 	}

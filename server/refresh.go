@@ -33,17 +33,17 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refresh schedules an immediate fetch of a video or account. The parameter text is its id or link. If the last fetch is less than four
-// hours old, refresh schedules nothing and returns the response notDue. Otherwise notDue is nil.
-func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue *api.RefreshNotDue, err error) {
-	ref, err := s.parseReference(ctx, res.kind, text)
+// refresh schedules an immediate fetch of the video or account with the given id or link. If the last fetch is less than four hours old,
+// refresh schedules nothing and returns notDue, the response that says so. Otherwise notDue is nil.
+func (s *Server) refresh(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
+	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
 		return nil, err
 	}
 	done, err := res.refresh(CallerFrom(ctx).Org, ctx, ref)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, untrackedError(res.kind, text)
+		return nil, untrackedError(res.kind, idOrLink)
 	case err != nil || done.Scheduled:
 		return nil, err
 	}

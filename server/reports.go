@@ -69,9 +69,9 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of the period for which a request asks for the numbers of a collection. The parameters
-// startDate and endDate are start_date and end_date of the request, which can be nil. campaignPeriod makes the same checks as historyRange,
-// and also fails if startDate is in the future. If endDate is in the future, the last day is today.
+// campaignPeriod returns the first and the last day of the period for which a request asks for the numbers of a collection. startDate and
+// endDate are the query parameters start_date and end_date. Each is nil if the request lacks it. campaignPeriod makes the same checks as
+// historyRange, and also fails if startDate is in the future. If endDate is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err
@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // the end of a report's JSON: the array videos is the last member
+	const end = "]}" // the end of a report's JSON: the array "videos" is the last member
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}
@@ -286,14 +286,14 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRanked returns the best videos of a collection. If the parameter best is false, it returns the worst videos. If view is MaskedView,
-// it returns no videos, because their order would reveal which videos gained more.
-func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
+// toAPIRanked returns the best videos of a collection, or the worst videos if wantBest is false. If view is MaskedView, it returns no
+// videos, because their order would reveal which videos gained more.
+func toAPIRanked(c store.Campaign, wantBest bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {
 		return out
 	}
-	for _, v := range c.RankByGain(best, rankedVideos) {
+	for _, v := range c.RankByGain(wantBest, rankedVideos) {
 		out = append(out, toAPICampaignVideo(v, view))
 	}
 	return out

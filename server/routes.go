@@ -22,7 +22,7 @@ import (
 var llms []byte
 
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
-// routes. The parameter trusted has the networks of trusted proxies.
+// routes. trusted contains the networks of trusted proxies.
 func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {
@@ -106,7 +106,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 // readyTimeout is the time limit of the database check of GET /readyz. It is short enough that the response always comes within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// errDraining is the reason why GET /readyz answers with status 503 while the server is about to end.
+// errDraining is the reason for status 503 of GET /readyz while the server is about to end.
 var errDraining = errors.New("the server is about to end")
 
 // ready answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.

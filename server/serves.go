@@ -22,7 +22,7 @@ type servedReader struct {
 
 	mu     sync.Mutex
 	served queue.Fetchable
-	until  time.Time // time until which the field served is used
+	until  time.Time // time until which the stored answer of the database is used
 }
 
 // read returns which videos and accounts the running collectors can fetch. The result can be as old as servedCache.
@@ -43,9 +43,9 @@ func (r *servedReader) read(ctx context.Context) (queue.Fetchable, error) {
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// checkFetchable checks whether the running collectors can fetch the video or account of the link l. If no source can fetch it, the result
-// reason says so, and the result warning also says what to do. If a source could fetch it, but only from a link of a different form, reason
-// is "", and warning asks for such a link. In all other cases, for example if no collector is running, both results are "".
+// checkFetchable checks whether the running collectors can fetch the video or account of a link. If no source can fetch it, reason says so,
+// and warning also says what to do. If a source could fetch it, but only from a link of a different form, reason is "", and warning asks
+// for such a link. In all other cases, for example if no collector is running, both results are "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

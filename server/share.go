@@ -97,19 +97,19 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
-// HasSharePass returns true if the text pass is the result of CheckSharePassword for this share page and has not expired. It returns false if
-// the password of the page was changed after that.
+// HasSharePass returns true if CheckSharePassword returned the pass for this share page and the pass has not expired. It returns false if
+// the password of the page was changed after the pass was made.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)
 	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signSharePass(share, expiry)))
 }
 
-// signSharePass returns the signature of a pass for a share page. The parameter expiry is the time when the pass ends: Unix time in decimal
-// digits. The signature depends on the hash of the password, so that a new password makes all passes invalid.
-func (b pageBackend) signSharePass(share store.Share, expiry string) string {
+// signSharePass returns the signature of a pass for a share page. expiryText is the Unix time when the pass ends, in decimal digits. The
+// signature depends on the hash of the password, so that a new password makes all passes invalid.
+func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
-	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiry} {
+	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiryText} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))

@@ -23,12 +23,12 @@ type organisationSlots struct {
 	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns a slots value. The parameter perOrganisation is the maximum number of running tasks of each organisation, and total is
-// the maximum of all organisations together. If total is 0, only the tasks of each organisation are limited.
-func newSlots(perOrganisation, total int) *slots {
-	s := &slots{perOrganisation: perOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
-	if total > 0 {
-		s.total = make(chan struct{}, total)
+// newSlots returns a slots value. maxPerOrganisation is the maximum number of running tasks of each organisation, and maxTotal is the
+// maximum of all organisations together. If maxTotal is 0, only the tasks of each organisation are limited.
+func newSlots(maxPerOrganisation, maxTotal int) *slots {
+	s := &slots{perOrganisation: maxPerOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
+	if maxTotal > 0 {
+		s.total = make(chan struct{}, maxTotal)
 	}
 	return s
 }

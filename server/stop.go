@@ -58,29 +58,29 @@ func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObje
 	return s.stopAll(ctx, accountResource, r.Body.Ids)
 }
 
-// stopOne stops the tracking of one video or account. The parameter text is its id or link.
-func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
-	ref, err := s.parseReference(ctx, res.kind, text)
+// stopOne stops the tracking of the video or account with the given id or link.
+func (s *Server) stopOne(ctx context.Context, res resource, idOrLink string) error {
+	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
 		return err
 	}
-	return stopReference(ctx, res, ref, text)
+	return stopReference(ctx, res, ref, idOrLink)
 }
 
 // stopReference stops the tracking of one video or account. If it is not tracked, stopReference returns an error response with the code
-// not_found. The parameter text is its id or link as the caller sent it, which the error message contains.
-func stopReference(ctx context.Context, res resource, ref reference, text string) error {
+// not_found. The error message contains idOrLink, the id or link as the caller sent it.
+func stopReference(ctx context.Context, res resource, ref reference, idOrLink string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
-		return untrackedError(res.kind, text)
+		return untrackedError(res.kind, idOrLink)
 	}
 	return err
 }
 
-// untrackedError returns the error response for a video or account that the organisation does not track. The parameter text is its id or link as
-// the caller sent it.
-func untrackedError(kind link.Kind, text string) *Error {
-	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
+// untrackedError returns the error response for a video or account that the organisation does not track. idOrLink is its id or link as the
+// caller sent it.
+func untrackedError(kind link.Kind, idOrLink string) *Error {
+	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, idOrLink)
 }
 
 // stopEntry is one video or account in a request to stop the tracking of many videos or accounts.
@@ -89,7 +89,7 @@ type stopEntry struct {
 	url *string // link of the video or account as the caller sent it; nil if the caller sent an id
 }
 
-// stopAll stops the tracking of many videos or accounts. The slice idsOrLinks has the id or the link of each.
+// stopAll stops the tracking of the videos or accounts with the given ids or links.
 func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
 	entries, err := s.readStopEntries(ctx, res, idsOrLinks)
 	if err != nil {
@@ -170,8 +170,8 @@ func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []str
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinksError returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead to no
-// tracked video or account. The slice faults contains one fault for each of these links.
+// untrackedLinksError returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead
+// to no tracked video or account. There is one fault for each of these links.
 func untrackedLinksError(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
@@ -180,14 +180,14 @@ func untrackedLinksError(faults []api.Fault) *Error {
 	}
 	e := problem(CodeNotFound, "Nothing was stopped. %s", strings.Join(details, " "))
 	if len(faults) > shown {
-		e.Detail += " The member errors lists the other links."
+		e.Detail += " The member \"errors\" lists the other links."
 	}
 	e.Faults = faults[:min(maxFaults, len(faults))]
 	return e
 }
 
-// toStopResult returns the response to a request to stop the tracking of many videos or accounts. The slice untrackedRefs has the videos or
-// accounts of the request that were not tracked before it.
+// toStopResult returns the response to a request to stop the tracking of many videos or accounts. untrackedRefs are the videos or accounts
+// that were not tracked before the request.
 func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(untrackedRefs))
 	for _, ref := range untrackedRefs {

@@ -43,13 +43,13 @@ const (
 // invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value. If ctx ends during
 // the scan, the error is ctx.Err().
 //
-// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. The parameter schema is the schema of the body. If
-// the body has too many values, checkJSON uses the schema to find the array that is too long.
-func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
+// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. bodySchema is the schema of the body. If the body
+// has too many values, checkJSON uses bodySchema to find the array that is too long.
+func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
 	}
-	s := &jsonScan{ctx: ctx, body: body, schema: schema, dec: json.NewDecoder(bytes.NewReader(body))}
+	s := &jsonScan{ctx: ctx, body: body, schema: bodySchema, dec: json.NewDecoder(bytes.NewReader(body))}
 	s.dec.UseNumber()
 	if s.scanValue() {
 		if rest := bytes.TrimLeft(body[s.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
@@ -219,8 +219,8 @@ func (s *jsonScan) addSyntaxFault(err error) {
 	}
 }
 
-// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. The parameter raw is the
-// JSON string with its quotes. invalidEscape returns "" if all escapes are valid.
+// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. raw is the JSON string
+// with its quotes. invalidEscape returns "" if all escapes are valid.
 func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -298,8 +298,8 @@ func quote(s string) string {
 	return strconv.Quote(head)
 }
 
-// firstRunes returns the first n characters of s. The result longer is true if s has more characters.
-func firstRunes(s string, n int) (head string, longer bool) {
+// firstRunes returns the first n characters of s. isLonger is true if s has more characters.
+func firstRunes(s string, n int) (head string, isLonger bool) {
 	for i := range s {
 		if n == 0 {
 			return s[:i], true
@@ -355,7 +355,8 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	return values, faults
 }
 
-// tooManyEntries returns true if value has more entries than the schema of the parameter p allows. The entries are separated by commas.
+// tooManyEntries returns true if the value of a query parameter has more entries than the parameter's schema allows. The entries are
+// separated by commas.
 func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
 	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // no overflow, because all values of maxItems in the contract are small

@@ -13,8 +13,7 @@ import (
 // thumbnail contains a signature, so a request for a thumbnail needs no session. Without the signature, visitors could find out which
 // videos this server tracks, by requesting the thumbnails of arbitrary videos.
 
-// SignThumbnail returns the signature in the address of a video's thumbnail. The parameter externalID is the id of the video on its
-// platform.
+// SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	_, _ = mac.Write([]byte("thumbnail\x00" + string(p) + "\x00" + externalID))

@@ -44,8 +44,8 @@ type trackRequest struct {
 	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
-// unsupportedReason returns the reason why the running collectors can never fetch the video or account of the link l. It returns "" if they can,
-// or if no collector is running.
+// unsupportedReason returns the reason why the running collectors can never fetch the video or account of a link. It returns "" if they can
+// fetch it, or if no collector is running.
 func (r trackRequest) unsupportedReason(l link.Link) string {
 	reason, _ := checkFetchable(r.served, l)
 	return reason
@@ -161,15 +161,15 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	return one, nil
 }
 
-// refusedLinkAt converts the error of a permanently refused link into an error response. The parameter pointer is the JSON pointer of the
-// link in the request body. Any other error is returned unchanged.
-func refusedLinkAt(pointer string, err error) error {
+// refusedLinkAt converts the error of a permanently refused link into an error response. linkPointer is the JSON pointer of the link in the
+// request body. Any other error is returned unchanged.
+func refusedLinkAt(linkPointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {
 		return err
 	}
 	e := f.problem()
-	e.Faults = []api.Fault{bodyFault(pointer, f.Code, "%s", f.Detail)}
+	e.Faults = []api.Fault{bodyFault(linkPointer, f.Code, "%s", f.Detail)}
 	return e
 }
 

@@ -194,8 +194,8 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// addError adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The parameter param is the invalid
-// request parameter, or nil if the error is in the request body.
+// addError adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. param is the invalid request
+// parameter, or nil if the error is in the request body.
 func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
@@ -228,8 +228,8 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. The parameter param is the request
-// parameter with the value, or nil if the value is in the request body.
+// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. param is the request parameter with
+// the value, or nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(param, path, code, format, args...)) }
@@ -275,9 +275,9 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	}
 }
 
-// fault returns a fault in the request parameter param, or in the request body if param is nil. The parameter path leads to the invalid
-// value inside the request parameter or the body, for example links and 3. The detail of the fault consists of the value's name and the
-// formatted text, for example "limit is missing".
+// fault returns a fault in a request parameter, or in the request body if param is nil. The path leads to the invalid value inside the
+// request parameter or the body. It consists of names and indexes, for example links and 3. The detail of the fault consists of the value's
+// name and the formatted text, for example "limit is missing".
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if param == nil {
@@ -290,8 +290,8 @@ func fault(param *openapi3.Parameter, path []string, code, format string, args .
 	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". The parameter path leads to the value.
-// If path is empty, placeName returns "the body".
+// placeName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. If it is
+// empty, placeName returns "the body".
 func placeName(path []string) string {
 	if len(path) == 0 {
 		return "the body"

@@ -25,7 +25,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, together: !isDead, encode: appendVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, versionInFirstQuery: !isDead, encode: appendVideo,
 		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil
@@ -45,9 +45,9 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		}})
 }
 
-// readLinkFilter parses the query parameter link of a list and returns the link of the video or account as the result target. If the
-// request has no parameter link, target is nil. If the link is a short link whose target no longer exists, isDead is true, and the list
-// must be empty. If the link is not valid, faults contains the reason.
+// readLinkFilter parses the query parameter "link" of a list. It returns the link of the video or account, or nil if the request has no
+// such parameter. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty. If the link is not
+// valid, faults contains the reason.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil
@@ -66,7 +66,7 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 }
 
 // readVideoFilters converts the query parameters of GET /videos to the filters that the response repeats, and to the database query. It
-// also returns the faults of the parameters. It does not read the parameter link, which readLinkFilter converts.
+// also returns the faults of the parameters. It does not read the parameter "link", which readLinkFilter converts.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -111,7 +111,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords is the maximum number of words in the query parameter q. It limits the time of a search, because each word makes the
+// maxSearchWords is the maximum number of words in the query parameter "q". It limits the time of a search, because each word makes the
 // database search many captions.
 const maxSearchWords = 20
 
@@ -121,12 +121,12 @@ const faultRange = "range"
 // isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// foldOptional returns a pointer to fold(*s), or nil if s is nil. The function fold normalises a text, for example to lower case.
-func foldOptional(s *string, fold func(string) string) *string {
+// foldOptional returns a pointer to normalise(*s), or nil if s is nil.
+func foldOptional(s *string, normalise func(string) string) *string {
 	if s == nil {
 		return nil
 	}
-	f := fold(*s)
+	f := normalise(*s)
 	return &f
 }
 

@@ -34,9 +34,9 @@ const (
 	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. A claim is the time in which only
 	// this server may send to the webhook.
 	webhookBatch = 8
-	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
-	// after this time. The function sendBatch must end earlier: it makes one attempt alone and then all other attempts at the same time,
-	// and each attempt takes at most webhookTimeout.
+	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks after
+	// this time. sendBatch must end earlier. It makes one attempt alone, and then all other attempts at the same time. Each attempt takes at
+	// most webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
 	webhookPoll = time.Second

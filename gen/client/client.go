@@ -120,12 +120,12 @@ func wholeAnswer(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readsWhole{}, true)
 }
 
-// allPages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
-// of the next page, which is nil on the last page. The parameter first is the cursor of the page to begin with; "" means the first page.
-func allPages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
+// allPages returns the entries of all pages of a list. It begins with the page of firstCursor, or with the first page if firstCursor is "".
+// For the cursor of a page, readPage returns the page's entries and the cursor of the next page, or nil on the last page.
+func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for cursor := first; ; {
-			entries, next, err := read(cursor)
+		for cursor := firstCursor; ; {
+			entries, next, err := readPage(cursor)
 			if err != nil {
 				yield(*new(T), err)
 				return
@@ -198,13 +198,13 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // shouldRepeat reports whether the request should be repeated after this answer. After some answers, it is unknown whether the request took
-// effect. Then shouldRepeat returns the parameter repeatable, which is true if sending the request twice does no harm.
-func shouldRepeat(answer *http.Response, repeatable bool) bool {
+// effect. Such a request should be repeated only if isRepeatable is true: sending the request twice then does no harm.
+func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return repeatable
+		return isRepeatable
 	case http.StatusConflict: // the first request with the same key may still run
 		body, err := readBody(answer)
 		var problem struct{ Code string }

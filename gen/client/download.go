@@ -22,16 +22,16 @@ const (
 // nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// Download writes a list or history to w in a format other than JSON. It writes each part of the answer as soon as the part arrives, so it needs
-// little memory. The parameter path is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages. In CSV, it
-// writes the line with the column names only once. In other formats, it reads one page. Download returns the headers of the last page. For the
-// path "/history/export", the header Exported-Until is the value of updated_since for the next download.
+// Download writes a list or history to w in a format other than JSON. It writes each part of the answer as soon as the part arrives, so it
+// needs little memory. operationPath is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages. In CSV,
+// it writes the line with the column names only once. In other formats, it reads one page. Download returns the headers of the last page.
+// If operationPath is "/history/export", the header Exported-Until is the value of updated_since for the next download.
 //
 // If a request fails before its answer begins, Download repeats it as New describes. If the answer breaks off later, Download returns an
 // error, because it has already written a part of the answer.
-func (c *ReelTally) Download(ctx context.Context, w io.Writer, path string, query url.Values, format string) (http.Header, error) {
+func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath string, query url.Values, format string) (http.Header, error) {
 	isCSV := strings.HasPrefix(format, CSV)
-	address, err := url.Parse(strings.TrimSuffix(c.Raw.Server, "/") + path)
+	address, err := url.Parse(strings.TrimSuffix(c.Raw.Server, "/") + operationPath)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func (c *ReelTally) send(ctx context.Context, address, format string) (*http.Res
 	return nil, errorOf(answer.StatusCode, body)
 }
 
-// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page. It
-// stores the line in the variable to which columns points. If the line of a later page is different, copyPage returns an error.
-func copyPage(w io.Writer, page io.Reader, isCSV bool, columns *string) error {
+// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page.
+// It stores the line in *headerLine. If a later page begins with a different line, copyPage returns an error.
+func copyPage(w io.Writer, page io.Reader, isCSV bool, headerLine *string) error {
 	body := bufio.NewReader(page)
 	if isCSV {
 		line, err := body.ReadString('\n')
@@ -90,12 +90,12 @@ func copyPage(w io.Writer, page io.Reader, isCSV bool, columns *string) error {
 			return err
 		}
 		switch {
-		case *columns == "":
-			*columns = line
+		case *headerLine == "":
+			*headerLine = line
 			if _, err := io.WriteString(w, line); err != nil {
 				return err
 			}
-		case line != *columns:
+		case line != *headerLine:
 			return errors.New("the columns changed during the download; start it again")
 		}
 	}

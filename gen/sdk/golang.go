@@ -33,11 +33,10 @@ import (
 var threeValued = []string{"AdInfoShop", "Enabled"}
 
 // goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. The methods use the types and
-// functions that oapi-codegen has generated from openapi.yaml. The parameter client is the path of the file that contains these types and
-// functions.
-func goOperations(client string, operations []operation) (string, error) {
+// functions that oapi-codegen has generated from openapi.yaml. clientFile is the path of the file that contains these types and functions.
+func goOperations(clientFile string, operations []operation) (string, error) {
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, client, nil, parser.ParseComments)
+	parsed, err := parser.ParseFile(files, clientFile, nil, parser.ParseComments)
 	if err != nil {
 		return "", err
 	}

@@ -23,9 +23,9 @@ func main() {
 	}
 }
 
-// run reads openapi.yaml, whose path is contract, and writes the generated files.
-func run(contract string) error {
-	doc, err := openapi3.NewLoader().LoadFromFile(contract)
+// run reads openapi.yaml from contractPath and writes the generated files.
+func run(contractPath string) error {
+	doc, err := openapi3.NewLoader().LoadFromFile(contractPath)
 	if err != nil {
 		return err
 	}

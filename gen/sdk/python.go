@@ -202,12 +202,12 @@ class ReelTally(Client):
 	return out.String()
 }
 
-// qualifyNames adds the prefix "types." to the names of schemas in the source text of a Python type. The parameter named has the names of all
-// schemas.
-func qualifyNames(text string, named map[string]bool) string {
+// qualifyNames adds the prefix "t." to the names of schemas in the source text of a Python type. The keys of knownNames are the names of
+// all schemas.
+func qualifyNames(text string, knownNames map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {
-		if named[part] {
+		if knownNames[part] {
 			out.WriteString("t.")
 		}
 		out.WriteString(part)

@@ -59,12 +59,12 @@ func End(span trace.Span, err error) {
 	span.End()
 }
 
-// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is equal to or above the parameter
-// failed. For responses of other servers, callers pass 400. For responses of this server, they pass 500, because a code below 500 means that
-// the client made the mistake.
-func SetStatus(span trace.Span, code, failed int) {
+// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is at least minErrorCode. For
+// responses of other servers, minErrorCode is 400. For responses of this server, it is 500, because a code below 500 means that the client
+// made the mistake.
+func SetStatus(span trace.Span, code, minErrorCode int) {
 	span.SetAttributes(attribute.Int("http.response.status_code", code))
-	if code >= failed {
+	if code >= minErrorCode {
 		span.SetStatus(codes.Error, "")
 	}
 }

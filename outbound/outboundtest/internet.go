@@ -37,13 +37,12 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. The handler h answers the requests to the simulated
-// server. Host names are resolved as in AttackerZone. A host for which the function isPublic returns true has the address of the simulated
-// server.
-func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
+// NewInternet starts a simulated internet, which is stopped at the end of the test. The simulated server answers requests with handler.
+// Host names are resolved as in AttackerZone: a host for which isPublic returns true has the address of the simulated server.
+func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
-	n.secure = httptest.NewUnstartedServer(h)
+	n.secure = httptest.NewUnstartedServer(handler)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
 	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // some tests abort TLS handshakes, which would be logged as errors
@@ -85,14 +84,14 @@ func (n *Internet) Connections() int {
 }
 
 // RequireOnlyAllowedConnections requires that only the simulated server was dialled, and that no connection to this machine was made. It
-// also requires that the function allowed returns true for every host that was looked up.
-func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, allowed func(host string) bool) {
+// also requires that isAllowed returns true for every host that was looked up.
+func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, isAllowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
 		require.Equal(t, PublicAddress(), address)
 	}
 	for _, host := range n.Asked() {
-		require.True(t, allowed(host), "%q must not be looked up", host)
+		require.True(t, isAllowed(host), "the host %q must not be looked up", host)
 	}
 	require.Zero(t, n.Inside.CountConnections(t), "number of connections to this machine")
 }

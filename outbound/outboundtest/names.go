@@ -21,21 +21,21 @@ type Answer struct {
 
 // NameServer is a DNS server over UDP. It counts the questions about each host. Its answers have a TTL of 0.
 type NameServer struct {
-	zone     func(host string) Answer
-	conn     net.PacketConn
-	resolver *net.Resolver
+	answerFor func(host string) Answer
+	conn      net.PacketConn
+	resolver  *net.Resolver
 
 	mu    sync.Mutex
 	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. For each question about a host, the server calls the
-// function zone. A question can be for IPv4 or for IPv6 addresses. The host is in lower case and has no trailing dot.
-func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
+// NewNameServer starts a name server, which is stopped at the end of the test. The server calls answerFor for each question about a host,
+// whether the question is for IPv4 or for IPv6 addresses. The host is in lower case and has no trailing dot.
+func NewNameServer(t *testing.T, answerFor func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // no context is needed, because listening does not block
 	require.NoError(t, err)
-	s := &NameServer{zone: zone, conn: conn, asked: map[string]int{}}
+	s := &NameServer{answerFor: answerFor, conn: conn, asked: map[string]int{}}
 	s.resolver = &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
@@ -105,7 +105,7 @@ func (s *NameServer) answer(message []byte) []byte {
 	s.mu.Lock()
 	s.asked[host]++
 	s.mu.Unlock()
-	result := s.zone(host)
+	result := s.answerFor(host)
 	reply := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: head.ID, Response: true, Authoritative: true, RecursionDesired: head.RecursionDesired, RecursionAvailable: true},
 		Questions: []dnsmessage.Question{q},
@@ -134,8 +134,7 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// recordHeader returns the header of a DNS record. The parameter owner is the host that the record is about. The TTL of the record is 0, so
-// that no resolver caches the record.
-func recordHeader(owner dnsmessage.Name) dnsmessage.ResourceHeader {
-	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
+// recordHeader returns the header of a DNS record about a host. The TTL of the record is 0, so that no resolver caches the record.
+func recordHeader(host dnsmessage.Name) dnsmessage.ResourceHeader {
+	return dnsmessage.ResourceHeader{Name: host, Class: dnsmessage.ClassINET}
 }

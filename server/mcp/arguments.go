@@ -33,9 +33,9 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. The parameter ctx is the context of the HTTP request that was made
-// for the call. The server sends this request even if there are faults, and refuses it when it validates requests. So the request counts
-// towards the rate limits like any other invalid request.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx must be the context of the HTTP request that was made for the
+// call. The server sends this request even if there are faults, and refuses it when it validates requests. So the request counts towards
+// the rate limits like any other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -48,14 +48,13 @@ const maxFaults = 100
 // placeholder.
 const placeholder = "-"
 
-// newRequest returns the HTTP request for the API operation of the tool. The parameter raw is the JSON object with the arguments of the tool
-// call. The parameter outer is the HTTP request to /mcp, from which the token and the address of the caller are copied. If the operation
-// returns a list, the second result has the names of the members that each entry of the list must contain. It is nil if the entries must
-// contain all members.
+// newRequest returns the HTTP request for the API operation of the tool. argumentsJSON is the JSON object with the arguments of the tool
+// call. The token and the address of the caller are copied from mcpRequest, the HTTP request to /mcp. If the operation returns a list, the
+// second result has the names of the members that each entry of the list must contain. It is nil if the entries must contain all members.
 //
 // An argument that is null counts as missing, unless it is a member of the request body that can be null.
-func (t *tool) newRequest(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
-	given, faults := t.readArguments(raw)
+func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumentsJSON json.RawMessage) (r *http.Request, fields []string, err error) {
+	given, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string
 	for _, a := range t.arguments {
@@ -115,11 +114,11 @@ func (t *tool) newRequest(ctx context.Context, outer *http.Request, raw json.Raw
 		return nil, nil, err
 	}
 	for _, name := range []string{"Authorization", "X-Forwarded-For", "X-Request-Id", "User-Agent"} {
-		if values := outer.Header.Values(name); len(values) > 0 {
+		if values := mcpRequest.Header.Values(name); len(values) > 0 {
 			header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	r.Header, r.Host, r.RemoteAddr, r.RequestURI = header, outer.Host, outer.RemoteAddr, target
+	r.Header, r.Host, r.RemoteAddr, r.RequestURI = header, mcpRequest.Host, mcpRequest.RemoteAddr, target
 	return r, fields, nil
 }
 

@@ -53,7 +53,7 @@ func findEntry(responses *openapi3.Responses) (*entry, error) {
 		}
 		return e, nil
 	}
-	return nil, errors.New("the operation has the parameter limit, but its response has no array named data")
+	return nil, errors.New("the operation has the parameter 'limit', but its response has no array named 'data'")
 }
 
 // argument returns the argument that selects the members of each entry.
@@ -97,8 +97,8 @@ func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	return selected, nil
 }
 
-// usePages sets the default values of the arguments limit and paginated, so that a result is a short page with pagination data. It changes
-// arguments and returns them.
+// usePages sets the default values of the arguments "limit" and "paginated", so that a result is a short page with pagination data. It
+// changes arguments and returns them.
 func usePages(arguments []argument) []argument {
 	for i := range arguments {
 		a := &arguments[i]
@@ -128,13 +128,12 @@ func entriesOf(value map[string]any) []any {
 	return nil
 }
 
-// selectFields removes members from the entries. Each entry keeps only maskedMember and the members whose names are in the parameter
-// fields.
-func selectFields(entries []any, fields []string) {
+// selectFields removes members from the entries. Each entry keeps only maskedMember and the members in selectedNames.
+func selectFields(entries []any, selectedNames []string) {
 	for _, e := range entries {
 		if members, ok := e.(map[string]any); ok {
 			maps.DeleteFunc(members, func(name string, _ any) bool {
-				return name != maskedMember && !slices.Contains(fields, name)
+				return name != maskedMember && !slices.Contains(selectedNames, name)
 			})
 		}
 	}

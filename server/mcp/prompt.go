@@ -26,7 +26,7 @@ var weeklyReport = &sdk.Prompt{
 const maxCollectionRunes = 100
 
 // writeWeeklyReport returns the text of the prompt weeklyReport. It fails if the argument end_date is not a day, or if the argument
-// collection is too long.
+// "collection" is too long.
 func writeWeeklyReport(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	days := "START is six days before END, and END is yesterday in UTC."
 	if text := r.Params.Arguments["end_date"]; text != "" {

@@ -23,9 +23,8 @@ const (
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
 // result converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured content, and a
-// summary in one line as text. The parameter fields has the names of the members that are kept in each entry of a list; nil means all
-// members.
-func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, error) {
+// summary in one line as text. fieldNames has the names of the members that are kept in each entry of a list; nil means all members.
+func (t *tool) result(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
 		if value := answer.Header.Get(name); value != "" {
@@ -59,8 +58,8 @@ func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, er
 	if err := decoder.Decode(&value); err != nil {
 		return nil, fmt.Errorf("decode the JSON of the response: %w", err)
 	}
-	if fields != nil {
-		selectFields(entriesOf(value), fields)
+	if fieldNames != nil {
+		selectFields(entriesOf(value), fieldNames)
 	}
 	out.StructuredContent = value
 	if out.IsError {

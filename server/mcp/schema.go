@@ -61,13 +61,13 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	return out, nil
 }
 
-// bodyArguments returns a tool argument for each member of the request body, sorted by name. The parameter body is nil if the operation has
-// no request body.
-func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
-	if body == nil {
+// bodyArguments returns a tool argument for each member of the request body, sorted by name. requestBody is nil if the operation has no
+// request body.
+func bodyArguments(requestBody *openapi3.RequestBody) ([]argument, error) {
+	if requestBody == nil {
 		return nil, nil
 	}
-	media := body.Content.Get("application/json")
+	media := requestBody.Content.Get("application/json")
 	if media == nil || !media.Schema.Value.Type.Is(openapi3.TypeObject) {
 		return nil, errors.New("the request body is not a JSON object")
 	}
@@ -180,7 +180,7 @@ var usefulFormats = []string{"date", "date-time", "uuid"}
 
 // jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
 // the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, formats other than usefulFormats, and maxima
-// of math.MaxInt32 or more. The parameter depth is the nesting depth of the schema.
+// of math.MaxInt32 or more. The depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -234,8 +234,9 @@ func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	}
 }
 
-// convertNested converts the schemas inside s, for example its properties and items, to JSON Schema and stores them in the map converted.
-func convertNested(converted map[string]any, s *openapi3.Schema, depth int) error {
+// convertNested converts the schemas inside s, for example its properties and items, to JSON Schema and adds the results to
+// convertedSchema.
+func convertNested(convertedSchema map[string]any, s *openapi3.Schema, depth int) error {
 	if len(s.Properties) > 0 {
 		properties := make(map[string]any, len(s.Properties))
 		for name, p := range s.Properties {
@@ -245,7 +246,7 @@ func convertNested(converted map[string]any, s *openapi3.Schema, depth int) erro
 			}
 			properties[name] = schema
 		}
-		converted["properties"] = properties
+		convertedSchema["properties"] = properties
 	}
 	for name, child := range map[string]*openapi3.SchemaRef{"items": s.Items, "not": s.Not, "additionalProperties": s.AdditionalProperties.Schema} {
 		if child == nil {
@@ -255,7 +256,7 @@ func convertNested(converted map[string]any, s *openapi3.Schema, depth int) erro
 		if err != nil {
 			return err
 		}
-		converted[name] = schema
+		convertedSchema[name] = schema
 	}
 	for name, children := range map[string]openapi3.SchemaRefs{"allOf": s.AllOf, "anyOf": s.AnyOf, "oneOf": s.OneOf} {
 		if len(children) == 0 {
@@ -269,12 +270,12 @@ func convertNested(converted map[string]any, s *openapi3.Schema, depth int) erro
 			}
 			schemas[i] = schema
 		}
-		converted[name] = schemas
+		convertedSchema[name] = schemas
 	}
 	return nil
 }
 
-// allowNull returns a JSON Schema that accepts null and every value that schema accepts. It can change the map schema.
+// allowNull returns a JSON Schema that accepts null and every value that the given schema accepts. It can change the given schema.
 func allowNull(schema map[string]any) map[string]any {
 	kind, typed := schema["type"].(string)
 	if !typed {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// toolText returns a description for a model: the text in x-tool-description if the map extensions contains it, and otherwise
-// shorten(text). The parameter text is the description in the OpenAPI contract.
-func toolText(extensions map[string]any, text string, shorten func(string) string) string {
+// toolText returns a description for a model: the text in x-tool-description if extensions contains it, and otherwise the shortened
+// description of the OpenAPI contract.
+func toolText(extensions map[string]any, description string, shorten func(string) string) string {
 	if own, ok := extensions["x-tool-description"].(string); ok {
 		return oneLine(own)
 	}
-	return shorten(text)
+	return shorten(description)
 }
 
 // firstParagraph returns the text before the first blank line.

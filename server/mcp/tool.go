@@ -52,7 +52,7 @@ type argument struct {
 	schema       map[string]any  // JSON Schema of the argument's value
 }
 
-// isLimit returns true if the argument is the query parameter limit, which is the page size of a list.
+// isLimit returns true if the argument is the query parameter "limit", the page size of a list.
 func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
@@ -82,8 +82,8 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	return tools, nil
 }
 
-// readTool returns the MCP tool for the operation op. The parameter names is the result of toolNames: the name of each operation's tool.
-func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, names map[string]string) (*tool, error) {
+// readTool returns the MCP tool for an operation. namesByOperation is the result of toolNames.
+func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, namesByOperation map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {
 		t.body = op.RequestBody.Value
@@ -100,7 +100,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	}
 	for _, a := range t.arguments {
 		if text, ok := a.schema["description"].(string); ok {
-			a.schema["description"] = replaceOperations(text, names)
+			a.schema["description"] = replaceOperations(text, namesByOperation)
 		}
 	}
 	t.input = inputSchema(t.arguments)
@@ -116,7 +116,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 		}
 	}
 	t.annotations = annotations(method, op)
-	t.description = replaceOperations(toolText(op.Extensions, op.Description, firstParagraph), names)
+	t.description = replaceOperations(toolText(op.Extensions, op.Description, firstParagraph), namesByOperation)
 	return t, nil
 }
 
@@ -168,11 +168,11 @@ func toolNames(doc *openapi3.T) map[string]string {
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
 // replaceOperations replaces each operation in a description by the name of its tool, because a model can call only tools. An operation
-// that is not in the map names stays as it is.
-func replaceOperations(text string, names map[string]string) string {
+// that is not in namesByOperation stays as it is.
+func replaceOperations(text string, namesByOperation map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)
-		name, ok := names[parts[1]]
+		name, ok := namesByOperation[parts[1]]
 		switch {
 		case !ok:
 			return found

@@ -17,8 +17,8 @@ type untrustedText struct {
 	members map[string]*untrustedText // the parts of each member that other people wrote, by the member's name, if the JSON value is an object
 }
 
-// findUntrustedText returns which parts of a JSON value with the schema ref are text that other people wrote. It returns nil if no part is
-// such text. The parameter depth is the nesting depth of the schema. findUntrustedText fails if the schema nests deeper than maxDepth.
+// findUntrustedText returns which parts of a JSON value are text that other people wrote. ref is the schema of the value, and depth is its
+// nesting depth. The result is nil if no part is such text. findUntrustedText fails if the schema nests deeper than maxDepth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -70,33 +70,33 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The
-// character * in a pointer means every entry of an array. pointersIn leaves out parts that are missing or empty in v. The parameter v is a
-// value decoded by encoding/json.
+// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The character
+// * in a pointer means every entry of an array. pointersIn leaves out parts that are missing or empty in v. encoding/json must have decoded
+// v.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.addPointers(v, "", found)
 	return slices.Sorted(maps.Keys(found))
 }
 
-// addPointers adds the JSON pointers of the parts of v that other people wrote to the set pointers. The parameter pointer is the JSON pointer of v
+// addPointers adds the JSON pointers of the parts of v that other people wrote to foundPointers. ownPointer is the JSON pointer of v
 // itself.
-func (f *untrustedText) addPointers(v any, pointer string, pointers map[string]bool) {
+func (f *untrustedText) addPointers(v any, ownPointer string, foundPointers map[string]bool) {
 	if f == nil {
 		return
 	}
 	switch v := v.(type) {
 	case string:
 		if f.self && v != "" {
-			pointers[pointer] = true
+			foundPointers[ownPointer] = true
 		}
 	case []any:
 		for _, e := range v {
-			f.items.addPointers(e, pointer+"/*", pointers)
+			f.items.addPointers(e, ownPointer+"/*", foundPointers)
 		}
 	case map[string]any:
 		for name, member := range f.members {
-			member.addPointers(v[name], pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), pointers)
+			member.addPointers(v[name], ownPointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), foundPointers)
 		}
 	}
 }

@@ -67,13 +67,13 @@ func (r *Redis) Start() {
 	r.process.Stdout, r.process.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.process.Start())
 	if !waitUntil(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // the process must not write to r.output while the next line reads r.output
+		r.Kill() // the process must end first, so that it does not write to r.output while the next line reads it
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }
 
-// waitUntil calls the function condition repeatedly until it returns true. After 20 seconds, waitUntil gives up and returns false. It
-// replaces require.Eventually, which would end the test before the output of the redis-server is shown.
+// waitUntil calls condition repeatedly until it returns true. After 20 seconds, waitUntil gives up and returns false. It replaces
+// require.Eventually, which would end the test before the output of the redis-server is shown.
 func waitUntil(condition func() bool) bool {
 	deadline, ticks := time.NewTimer(20*time.Second), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()

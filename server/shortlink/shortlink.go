@@ -156,43 +156,43 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	return link.Link{}, failed
 }
 
-// followRedirects follows the redirects of a short link and returns the link of the video or account. The result hops is the number of addresses
+// followRedirects follows the redirects of a short link and returns the link of the video or account. hopCount is the number of addresses
 // that were requested.
-func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
+func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target link.Link, hopCount int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
 		return link.Link{}, 0, offPlatformError(l.Platform)
 	}
 	seen := map[string]bool{}
-	for hops < maxHops {
+	for hopCount < maxHops {
 		if failed := checkHop(address, l.Platform); failed != nil {
-			return link.Link{}, hops, failed
+			return link.Link{}, hopCount, failed
 		}
 		if seen[address.String()] {
-			return link.Link{}, hops, unresolvedError(nil, "The link redirects in a loop on %s; try again later.", address.Host)
+			return link.Link{}, hopCount, unresolvedError(nil, "The link redirects in a loop on %s; try again later.", address.Host)
 		}
 		seen[address.String()] = true
-		hops++
+		hopCount++
 		location, failed := r.requestRedirect(ctx, address)
 		if failed != nil {
-			return link.Link{}, hops, failed
+			return link.Link{}, hopCount, failed
 		}
 		next, err := address.Parse(location)
 		if err != nil {
-			return link.Link{}, hops, unresolvedError(err, "%s redirects to an invalid address; try again later.", address.Host)
+			return link.Link{}, hopCount, unresolvedError(err, "%s redirects to an invalid address; try again later.", address.Host)
 		}
 		target, failed := parseTarget(next, l.Platform)
 		if failed != nil || target.Kind != link.Short {
-			return target, hops, failed
+			return target, hopCount, failed
 		}
 		if address, err = nextHop(next, target); err != nil {
-			return link.Link{}, hops, offPlatformError(l.Platform)
+			return link.Link{}, hopCount, offPlatformError(l.Platform)
 		}
 	}
-	return link.Link{}, hops, unresolvedError(nil, "The link redirects more than %d times; try again later.", maxHops)
+	return link.Link{}, hopCount, unresolvedError(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop returns an error if the resolver must not request u. It may request only https URLs of the platform p, on port 443 and without a
+// checkHop returns an error if the resolver must not request u. It may request only https URLs of the platform, on port 443 and without a
 // user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
@@ -202,8 +202,8 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget parses the address to which a response redirects, and returns the link of the video, account or short link. It fails if
-// address is any other kind of page, or if it belongs to a platform other than p.
+// parseTarget parses the address to which a response redirects, and returns the link of the video, account or short link. It fails if the
+// address is any other kind of page, or if it belongs to a different platform.
 func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(address.String())
 	if err == nil {
@@ -237,18 +237,18 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a response has redirected to another short link. The parameter address is the address in the
-// redirect, and target is the short link in it. If address is a login page, nextHop returns the address of target. Otherwise it returns
-// address itself, because address can have a query that target lacks.
-func nextHop(address *url.URL, target link.Link) (*url.URL, error) {
-	inner, err := url.Parse(target.Canonical)
+// nextHop returns the address to request after a response has redirected to another short link. redirectURL is the address in the redirect,
+// and shortLink is the short link in it. If redirectURL is a login page, nextHop returns the address of shortLink. Otherwise it returns
+// redirectURL itself, because redirectURL can have a query that shortLink lacks.
+func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
+	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(address.Path, target.ID) {
+	if !strings.Contains(redirectURL.Path, shortLink.ID) {
 		return inner, nil
 	}
-	hop := *address
+	hop := *redirectURL
 	hop.Scheme, hop.Fragment = "https", ""
 	if hop.Port() == "80" {
 		hop.Host = hop.Hostname()

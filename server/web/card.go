@@ -148,7 +148,7 @@ func cardTiles(page sharePage) []tile {
 	return out
 }
 
-// drawText draws a text on a picture. The parameters x and y are the coordinates of the left end of the text's base line.
+// drawText draws a text on a picture. x and y are the coordinates of the left end of the text's base line.
 func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, text string) {
 	d := font.Drawer{Dst: picture, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y)}
 	d.DrawString(text)
@@ -201,10 +201,10 @@ func cutToFit(text string, fits func(string) bool) string {
 	return ""
 }
 
-// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers the rectangle bounds of the
-// picture. The line connects the days whose numbers are known, also across days without a number. If the numbers of fewer than two days are
-// known, drawLine draws nothing.
-func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
+// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers the rectangle drawingArea of
+// the picture. The line connects the days whose numbers are known, also across days without a number. If the numbers of fewer than two days
+// are known, drawLine draws nothing.
+func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 	type mark struct{ x, y float32 }
 	var marks []mark
 	var lowest, highest float64
@@ -220,10 +220,10 @@ func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 		lowest, highest = min(lowest, value), max(highest, value)
 		marks = append(marks, mark{float32(p.Day - c.Period.Start), float32(value)})
 	}
-	if len(marks) < 2 || bounds.Dy() < 20 {
+	if len(marks) < 2 || drawingArea.Dy() < 20 {
 		return
 	}
-	width, height := float32(bounds.Dx()), float32(bounds.Dy())
+	width, height := float32(drawingArea.Dx()), float32(drawingArea.Dy())
 	for n, m := range marks {
 		marks[n].x = width * m.x / float32(max(1, c.Period.End-c.Period.Start))
 		marks[n].y = height / 2
@@ -231,17 +231,17 @@ func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 			marks[n].y = 4 + (height-8)*float32(1-(float64(m.y)-lowest)/(highest-lowest))
 		}
 	}
-	area := vector.NewRasterizer(bounds.Dx(), bounds.Dy())
+	area := vector.NewRasterizer(drawingArea.Dx(), drawingArea.Dy())
 	area.MoveTo(marks[0].x, height)
 	for _, m := range marks {
 		area.LineTo(m.x, m.y)
 	}
 	area.LineTo(marks[len(marks)-1].x, height)
 	area.ClosePath()
-	area.Draw(picture, bounds, image.NewUniform(cardArea), image.Point{})
+	area.Draw(picture, drawingArea, image.NewUniform(cardArea), image.Point{})
 
 	const thickness = 2.5 // half of the width of the line, in pixels
-	line := vector.NewRasterizer(bounds.Dx(), bounds.Dy())
+	line := vector.NewRasterizer(drawingArea.Dx(), drawingArea.Dy())
 	line.MoveTo(marks[0].x, marks[0].y-thickness)
 	for _, m := range marks[1:] {
 		line.LineTo(m.x, m.y-thickness)
@@ -251,5 +251,5 @@ func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 		line.LineTo(m.x, m.y+thickness)
 	}
 	line.ClosePath()
-	line.Draw(picture, bounds, image.NewUniform(cardAccent), image.Point{})
+	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
 }

@@ -50,8 +50,8 @@ func showCollections(v *visit) error {
 	return v.render(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
 }
 
-// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not in the
-// slice collections has level 0.
+// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
+// given collections has level 0.
 func treeOf(collections []client.Collection) []branch {
 	children := map[uuid.UUID][]client.Collection{}
 	present := map[uuid.UUID]bool{}
@@ -264,14 +264,14 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// gainRows returns a row for each gain. The row has the video of the gain if the slice videos contains it. gainRows does not request
-// other videos from the API.
-func gainRows(gains []client.CollectionGain, videos []client.Video) []gainRow {
+// gainRows returns a row for each gain. The row has the video of the gain if knownVideos contains it. gainRows does not request other
+// videos from the API.
+func gainRows(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
 		out[n].CollectionGain = g
-		if at := slices.IndexFunc(videos, func(video client.Video) bool { return video.AdID == g.AdID }); at >= 0 {
-			out[n].Video = &videos[at]
+		if at := slices.IndexFunc(knownVideos, func(video client.Video) bool { return video.AdID == g.AdID }); at >= 0 {
+			out[n].Video = &knownVideos[at]
 		}
 	}
 	return out

@@ -46,7 +46,7 @@ func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
 // IsNumber returns true if the values of the column are numbers, dates or times, which are aligned on the right.
 func (c videoColumn) IsNumber() bool { return c.Kind != "state" }
 
-// columnNamed returns the column with the given name. The result ok is false if there is no such column.
+// columnNamed returns the column with the given name. ok is false if there is no such column.
 func columnNamed(name string) (c videoColumn, ok bool) {
 	at := slices.IndexFunc(videoColumns, func(c videoColumn) bool { return c.Name == name })
 	if at < 0 {
@@ -55,8 +55,8 @@ func columnNamed(name string) (c videoColumn, ok bool) {
 	return videoColumns[at], true
 }
 
-// chosenColumns returns the columns whose names are in the query parameter columns, separated by commas. Unknown names are left out. If no
-// known name remains, chosenColumns returns the standard columns.
+// chosenColumns returns the columns whose names are in the query parameter "columns", separated by commas. Unknown names are left out. If
+// no known name remains, chosenColumns returns the standard columns.
 func chosenColumns(query url.Values) []videoColumn {
 	names := standardColumns
 	if chosen := query["columns"]; len(chosen) > 0 {
@@ -96,7 +96,7 @@ func (t tableView) ColumnChoices() []columnChoice {
 	return out
 }
 
-// KeptFields returns the query parameters of the page except columns. The form that chooses columns sends them again in hidden inputs.
+// KeptFields returns the query parameters of the page except "columns". The form that chooses columns sends them again in hidden inputs.
 func (t tableView) KeptFields() []hiddenField {
 	return hiddenFields(withParameters(t.query, "columns", ""))
 }
@@ -113,12 +113,12 @@ func hiddenFields(query url.Values) []hiddenField {
 	return out
 }
 
-// CustomColumns returns the query parameter columns of the page, which is empty if the visitor has not chosen columns. The form with the
+// CustomColumns returns the query parameter "columns" of the page. It is empty if the visitor has not chosen columns. The form with the
 // filters sends it again in a hidden input, so that the table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
-// CSVLink returns the URL query that downloads the same list as a CSV file. The parameter part is the value of the query parameter csv, for
-// example videos.
-func (t tableView) CSVLink(part string) string {
-	return "?" + withParameters(t.query, "csv", part, "page", "").Encode()
+// CSVLink returns the URL query that downloads the same list as a CSV file. dataName is the value of the query parameter "csv", for example
+// videos.
+func (t tableView) CSVLink(dataName string) string {
+	return "?" + withParameters(t.query, "csv", dataName, "page", "").Encode()
 }

@@ -23,9 +23,8 @@ const maxCSVRows = 5000
 // requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
-// sendCSV sends a CSV file. The first row has the names of the columns. The parameter name is the beginning of the file name; the date and
-// .csv follow.
-func (v *visit) sendCSV(name string, rows [][]string) error {
+// sendCSV sends a CSV file. The first row has the names of the columns. The file name is fileNamePrefix, followed by the date and .csv.
+func (v *visit) sendCSV(fileNamePrefix string, rows [][]string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	if err := w.WriteAll(rows); err != nil {
@@ -33,7 +32,7 @@ func (v *visit) sendCSV(name string, rows [][]string) error {
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + "-" + v.Now().UTC().Format(time.DateOnly) + ".csv"}))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileNamePrefix + "-" + v.Now().UTC().Format(time.DateOnly) + ".csv"}))
 	_, err := v.w.Write(out.Bytes())
 	return err
 }

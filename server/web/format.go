@@ -291,7 +291,8 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// formatDay returns d, a date or a pointer to a date, in the form 2006-01-02. It returns unknown if d is nil.
+// formatDay returns a date in the form 2006-01-02. d is a date, a pointer to a date, or nil. If it is nil, formatDay returns the text for
+// unknown values.
 func formatDay(d any) string {
 	switch d := d.(type) {
 	case *openapi_types.Date:
@@ -304,7 +305,7 @@ func formatDay(d any) string {
 	return unknown
 }
 
-// state says how a page shows a fetch status: the word Word, the symbol with the name Icon, and the CSS class Class for the colour.
+// state says how a page shows a fetch status. Word is the text, Icon is the name of the symbol, and Class is the CSS class for the colour.
 type state struct {
 	Word, Icon, Class string
 }

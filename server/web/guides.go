@@ -62,10 +62,10 @@ var readGuides = sync.OnceValues(func() ([]guide, error) {
 	return guides, nil
 })
 
-// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. The parameter file is the path of the
-// document in the repository.
-func renderGuide(source []byte, file string, guides []guide) (template.HTML, error) {
-	rewrite := guideLinks{file, guides}
+// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. documentPath is the path of the document
+// in the repository.
+func renderGuide(source []byte, documentPath string, guides []guide) (template.HTML, error) {
+	rewrite := guideLinks{documentPath, guides}
 	// Table cells are aligned with the HTML attribute align, because the Content-Security-Policy of the pages forbids style attributes.
 	table := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
 	markdown := goldmark.New(goldmark.WithExtensions(table),

@@ -26,7 +26,7 @@ type tile struct {
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
 	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
-	Spark    string   // points of a small line chart, as the function sparkline returns them
+	Spark    string   // points of a small line chart, as sparkline returns them
 	Link     string   // query of the same page with a chart of this metric; "" if no chart can show it
 	Shown    bool     // true if the chart shows the metric
 }
@@ -214,7 +214,7 @@ func (v *visit) hidesNumbers() bool {
 	return v.id.Organisation.Tier != "" && v.Backend.HidesNumbers(v.id.Organisation.Tier)
 }
 
-// pageNumber returns the page number in the query parameter page. The default is 1.
+// pageNumber returns the page number in the query parameter "page". The default is 1.
 func (v *visit) pageNumber() (int, error) {
 	text := v.r.URL.Query().Get("page")
 	if text == "" {

@@ -27,7 +27,8 @@ type period struct {
 	query      url.Values // query of the page; links to other periods keep its other parameters
 }
 
-// period returns the period that the query of the page selects: with the parameter days, or with start and end. The default is 30 days.
+// period returns the period that the query of the page selects: with the parameter "days", or with "start" and "end". The default is 30
+// days.
 func (v *visit) period() (period, error) {
 	query := v.r.URL.Query()
 	today := store.DateOf(v.Now())
@@ -83,18 +84,18 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// withParameters returns a copy of query in which some parameters are changed. The parameter pairs contains the name of a query parameter,
-// its new value, the name of the next one, and so on. An empty value removes the query parameter. The result never has the query parameter
-// notice.
-func withParameters(query url.Values, pairs ...string) url.Values {
+// withParameters returns a copy of query in which some parameters are changed. namesAndValues contains the name of a query parameter, its
+// new value, the name of the next one, and so on. An empty value removes the query parameter. The result never has the query parameter
+// "notice".
+func withParameters(query url.Values, namesAndValues ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)
 	out.Del("notice")
-	for n := 0; n+1 < len(pairs); n += 2 {
-		if pairs[n+1] == "" {
-			out.Del(pairs[n])
+	for n := 0; n+1 < len(namesAndValues); n += 2 {
+		if namesAndValues[n+1] == "" {
+			out.Del(namesAndValues[n])
 		} else {
-			out.Set(pairs[n], pairs[n+1])
+			out.Set(namesAndValues[n], namesAndValues[n+1])
 		}
 	}
 	return out

@@ -54,8 +54,7 @@ func localPath(path string) string {
 	return u.RequestURI()
 }
 
-// setCookie sets the cookie of the session. The parameter maxAge is how long the browser keeps the cookie, in seconds; -1 deletes the
-// cookie.
+// setCookie sets the cookie of the session. maxAge is how long the browser keeps the cookie, in seconds; -1 deletes the cookie.
 func (v *visit) setCookie(secret string, maxAge int) {
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
 		Name: sessionCookie, Value: secret, Path: v.base + "/", MaxAge: maxAge, HttpOnly: true, Secure: v.Secure,

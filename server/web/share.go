@@ -37,17 +37,17 @@ type displaySettings struct {
 	} `json:"sort"`
 }
 
-// settingsOf returns the display settings of a collection. The parameter text is a JSON object, or nil if no settings are stored. A setting
-// that is not stored gets its default. The default of the title is the value of the parameter name.
-func settingsOf(text *string, name string) (displaySettings, error) {
+// settingsOf returns the display settings of a collection. settingsJSON is a JSON object, or nil if no settings are stored. A setting that
+// is not stored gets its default. The default of the title is defaultTitle.
+func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, error) {
 	var d displaySettings
-	if text != nil {
-		if err := json.Unmarshal([]byte(*text), &d); err != nil {
+	if settingsJSON != nil {
+		if err := json.Unmarshal([]byte(*settingsJSON), &d); err != nil {
 			return d, err
 		}
 	}
 	if d.Title == "" {
-		d.Title = name
+		d.Title = defaultTitle
 	}
 	if len(d.Metrics) == 0 {
 		d.Metrics = []string{"views", "likes", "comments"}
@@ -110,9 +110,9 @@ type shareVisit struct {
 }
 
 // get sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
-// the shared collection, followed by the parameter part, for example /videos.
-func (s *shareVisit) get(part string, query url.Values, result any) error {
-	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, result)
+// the shared collection, followed by subPath, for example /videos.
+func (s *shareVisit) get(subPath string, query url.Values, result any) error {
+	return s.visit.get("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
 }
 
 // newShareVisit returns a visit of a share page. Its requests to the API have the rights of the collection's organisation, and can only
@@ -367,13 +367,13 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	return err
 }
 
-// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. The parameter closes is the time when the page closes. If
-// closes is nil, lastDay returns "".
-func lastDay(closes *time.Time) string {
-	if closes == nil {
+// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. The page closes at closesAt. If closesAt is nil, the page
+// stays open, and lastDay returns "".
+func lastDay(closesAt *time.Time) string {
+	if closesAt == nil {
 		return ""
 	}
-	return closes.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
+	return closesAt.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
 }
 
 // endOfDay returns the end of a UTC day, which a form field contains as YYYY-MM-DD. It returns nil if day is "".
@@ -388,7 +388,7 @@ func endOfDay(day string) (*time.Time, error) {
 	return new(begins.AddDate(0, 0, 1)), nil
 }
 
-// saveShare stores the access, the password and the display settings of a collection that the form contains. Display settings that are not
+// saveShare stores what the form contains: the access, the password and the display settings of a collection. Display settings that are not
 // in the form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection

@@ -21,7 +21,7 @@ type tableView struct {
 }
 
 // tableView returns the order of a table and the number of the table page that is shown. It reads both from the query of the URL. If the
-// query contains no order, the rows are sorted by the member defaultColumn.
+// query contains no order, the rows are sorted by defaultColumn.
 func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {

@@ -155,9 +155,9 @@ func (p *trackPage) addProblem(err error) error {
 	return err
 }
 
-// add adds the result of one link. The parameter kind is "video" or "account". The parameter id is nil if the link was refused.
-func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStatus, reason *string) {
-	r := trackResult{Link: url, Kind: kind, Reason: optional(reason)}
+// add adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused.
+func (p *trackPage) add(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string) {
+	r := trackResult{Link: url, Kind: itemKind, Reason: optional(reason)}
 	switch status {
 	case client.TrackStatusTracked:
 		r.Word, r.Class, r.Icon, r.Waiting = "Tracked", "good", "check", true
@@ -166,10 +166,10 @@ func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStat
 	default:
 		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
 	}
-	if id != nil {
-		r.ID = id.String()
+	if itemID != nil {
+		r.ID = itemID.String()
 		if parsed, err := link.Parse(url); err == nil && parsed.Platform != "" {
-			r.Path = "/" + kind + "/" + string(parsed.Platform) + "/" + r.ID
+			r.Path = "/" + itemKind + "/" + string(parsed.Platform) + "/" + r.ID
 		}
 	}
 	p.Results = append(p.Results, r)
@@ -247,15 +247,15 @@ func showProgress(v *visit) error {
 // one bulk request and 500 accounts with another.
 const maxPasted = 1000
 
-// recentVideos returns the organisation's newest videos. The number of videos is the number of entries in waiting. The key of the result is
-// the video's id. recentVideos returns an empty map if waiting contains no video, or if the tier masks metrics.
-func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]firstFetch, error) {
+// recentVideos returns the organisation's newest videos by id, as many as waitingItems has entries. It returns an empty map if waitingItems
+// contains no video, or if the tier masks metrics.
+func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
-	if v.hidesNumbers() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
+	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
 		return states, nil
 	}
 	var found client.VideoPage
-	if err := v.get("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waiting))}}, &found); err != nil {
+	if err := v.get("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waitingItems))}}, &found); err != nil {
 		return nil, err
 	}
 	for _, video := range found.Data {

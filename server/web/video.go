@@ -99,7 +99,7 @@ func optional[T ~string](s *T) string {
 }
 
 // changeTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period p.
-// The slice latestValues has the latest values, in the order of the metrics.
+// latestValues has the latest values, in the order of the metrics.
 func changeTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
@@ -141,22 +141,22 @@ func changeVideo(v *visit) error {
 	return nil
 }
 
-// refresh requests an immediate fetch of a video or account. The parameter path is the path of the API's operation. refresh returns the
-// value for the query parameter notice, which tells the visitor the result.
-func (v *visit) refresh(path, id string) (notice string, err error) {
-	status, err := v.send(http.MethodPost, path, client.RefreshVideoRequest{Link: id}, nil)
+// refresh requests an immediate fetch of a video or account. operationPath is the path of the API's operation. refresh returns the value
+// for the query parameter "notice", which tells the visitor the result.
+func (v *visit) refresh(operationPath, id string) (notice string, err error) {
+	status, err := v.send(http.MethodPost, operationPath, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {
 		return refreshScheduled, err
 	}
 	return "refresh-not-due", err
 }
 
-// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The form field back
-// is the path and query of the list.
+// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The form field
+// "back" contains the path and query of the list.
 func changeChosenVideos(v *visit) error {
 	back, err := url.Parse(v.r.PostFormValue("back"))
 	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
-		return &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field back must be the path of a list, such as /video."}
+		return &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field \"back\" must be the path of a list, such as /video."}
 	}
 	ids := v.r.PostForm["video"]
 	if len(ids) == 0 {
@@ -183,14 +183,14 @@ func changeChosenVideos(v *visit) error {
 	return nil
 }
 
-// addToCollection adds videos or accounts to the collection that the visitor chose in the form. The parameter kind is "videos" or
-// "accounts". The parameter member is the name of the body's member with the ids, for example video_ids.
-func (v *visit) addToCollection(kind, member string, ids []string) error {
+// addToCollection adds videos or accounts to the collection that the visitor chose in the form. itemKind is "videos" or "accounts".
+// idsMember is the name of the body's member with the ids, for example video_ids.
+func (v *visit) addToCollection(itemKind, idsMember string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
 	}
-	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+kind, map[string][]string{member: ids}, nil)
+	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+itemKind, map[string][]string{idsMember: ids}, nil)
 	return err
 }
 
@@ -202,12 +202,12 @@ func (p videoPage) Age() int {
 	return int(p.Chart.Period.Today() - store.DateOf(p.Video.UploadedAt.Time))
 }
 
-// IsHigh returns true if the video has at least five times the median views of its account's videos.
-func (p videoPage) IsHigh() bool {
+// HasHighViews returns true if the video has at least five times the median views of its account's videos.
+func (p videoPage) HasHighViews() bool {
 	return p.Video.OutlierMultiplier != nil && *p.Video.OutlierMultiplier >= 5
 }
 
-// FetchedAt returns when the point Newest was fetched, or nil if there is no such point.
+// FetchedAt returns when p.Newest was fetched, or nil if p.Newest is nil.
 func (p videoPage) FetchedAt() *time.Time {
 	if p.Newest == nil {
 		return nil

@@ -82,18 +82,18 @@ type Backend interface {
 	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
 	// every pass invalid.
 	HasSharePass(share store.Share, pass string) bool
-	// SignThumbnail returns the signature in the address of a video's thumbnail, which is a small preview picture. The parameter externalID
-	// is the id of the video on its platform.
+	// SignThumbnail returns the signature in the address of a video's thumbnail, a small preview picture. externalID is the id of the video on
+	// its platform.
 	SignThumbnail(p link.Platform, externalID string) string
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API with the rights of the token in the parameter id, and returns the response. The parameter visit is the
-	// HTTP request of the visitor, whose page needs this response.
-	Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (Response, error)
+	// Do sends a request to the API with the rights of the token in identity, and returns the response. visitorRequest is the visitor's HTTP
+	// request for the page that shows the response.
+	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
-	// the API. The parameter visit is the visitor's request for the page.
-	Operations(visit *http.Request) (status []byte, version Version, err error)
+	// the API. visitorRequest is the visitor's request for the page.
+	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
 	// TargetsWithStatus returns at most limit videos and accounts that have the given fetch status, of all organisations.
@@ -271,7 +271,7 @@ type visit struct {
 	r       *http.Request
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
-	notice  string         // message about the last action; if it is "", the query parameter notice selects a message
+	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
 }
 
 // newVisit returns a visit without a session.
@@ -294,30 +294,30 @@ type page struct {
 	Content any
 }
 
-// render sends a page, with the navigation around it. The parameter name is the name of the page's template, and the parameter content is
-// the data that only this template needs.
-func (v *visit) render(status int, name, section, title string, content any) error {
-	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
+// render sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
+// only this template needs.
+func (v *visit) render(status int, templateName, section, title string, templateData any) error {
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsKnown() // an error is ignored, because the page is useful without the notice that no collector is running
+		shown.Idle = err == nil && !served.IsKnown() // ignore an error: the page is useful without the notice that no collector is running
 	}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
 	}
-	return v.execute(status, name, "layout", shown)
+	return v.execute(status, templateName, "layout", shown)
 }
 
-// execute sends the result of a template. The parameter name is the file of the template without its ending, and the parameter template is
-// the name of a definition in this file. If the template fails, nothing is sent.
-func (v *visit) execute(status int, name, template string, data any) error {
+// execute sends the result of a template. templateFile is the file of the template without its ending, and definitionName is the name of a
+// definition in this file. If the template fails, nothing is sent.
+func (v *visit) execute(status int, templateFile, definitionName string, data any) error {
 	templates, err := v.templates()
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&out, template, data); err != nil {
+	if err := templates[templateFile].ExecuteTemplate(&out, definitionName, data); err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -355,29 +355,29 @@ func (v *visit) setRetryAfter(problem *Problem) {
 	}
 }
 
-// redirect redirects the browser to the page with the path target, which can have a query.
-func (v *visit) redirect(target string) {
-	v.w.Header().Set("Location", v.base+target)
+// redirect redirects the browser to pagePath, a path that can have a query.
+func (v *visit) redirect(pagePath string) {
+	v.w.Header().Set("Location", v.base+pagePath)
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
-// awaitsNumbers returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived yet. The
-// parameter updated is the time of the newest numbers, or nil.
-func (v *visit) awaitsNumbers(updated *time.Time) bool {
+// awaitsNumbers returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived
+// yet. updatedAt is the time of the newest numbers, or nil.
+func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.hidesNumbers() {
 		return false
 	}
-	if updated == nil || v.Now().Sub(*updated) > time.Minute {
+	if updatedAt == nil || v.Now().Sub(*updatedAt) > time.Minute {
 		return true
 	}
 	v.notice = "The numbers are new."
 	return false
 }
 
-// notices has the message about the last action for each value of the query parameter notice.
+// notices has the message about the last action for each value of the query parameter "notice".
 var notices = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
