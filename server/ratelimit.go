@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -115,10 +114,11 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 
 // setQuotaHeaders sets the RateLimit headers of a response. Callers see policy in the headers as the name of the rate limit.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
-	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
-	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))
-	h.Set("RateLimit-Remaining", strconv.FormatInt(q.Remaining, 10))
-	h.Set("RateLimit-Reset", strconv.Itoa(reset))
-	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", policy, q.Remaining, reset))
-	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", policy, limit, int(rateWindow.Seconds())))
+	h, name := c.Response().Header(), strconv.Quote(policy)
+	most, remaining, reset := strconv.FormatInt(limit, 10), strconv.FormatInt(q.Remaining, 10), strconv.Itoa(wholeSeconds(q.Reset))
+	h.Set("RateLimit-Limit", most)
+	h.Set("RateLimit-Remaining", remaining)
+	h.Set("RateLimit-Reset", reset)
+	h.Set("RateLimit", name+";r="+remaining+";t="+reset)
+	h.Set("RateLimit-Policy", name+";q="+most+";w="+strconv.Itoa(int(rateWindow.Seconds())))
 }

@@ -28,6 +28,10 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, plain.Close()) })
 		measured := newApp(t, db, func(o *server.Options) { o.Store = plain })
 		c := counted.newCaller(t, store.TierPremium)
+		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
+		db.Guard.Statements()
+		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
+		require.Empty(t, db.Guard.Statements(), "a known token must cause no statement, even if the database has no numbers yet")
 		org := db.Org(c.org.ID)
 		launch := storetest.Collection(t, org, "Launch", nil).ID
 		var ids []uuid.UUID
@@ -44,7 +48,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			statements       int
 			sqlite, postgres float64 // maximum number of allocated objects
 		}{
-			{"/authenticate", 0, 180, 180},
+			{"/authenticate", 0, 170, 170},
 			{"/videos/" + video, 2, 550, 400},
 			{"/videos?limit=100", 2, 3200, 610},
 			{"/videos?limit=100&username=someone", 2, 3300, 680},

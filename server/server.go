@@ -80,6 +80,7 @@ type Server struct {
 	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
 	draining         atomic.Bool          // true after Drain was called
 	dataKnown        atomic.Bool          // true if this server has found numbers in the database; the value of sandbox is then final
+	dataReadAt       atomic.Int64         // time of the last read of the kind of the data, in nanoseconds since 1970; see dataIsMadeUp
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	previewAllowance int

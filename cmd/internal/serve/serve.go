@@ -273,7 +273,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := settings.Check(); err != nil {
 		return err
 	}
-	traces, logger, err := boot.StartTraces(ctx, p, settings.Logger(p.Stderr))
+	logger, stopLogger := settings.BufferedLogger(p.Stderr)
+	defer stopLogger()
+	traces, logger, err := boot.StartTraces(ctx, p, logger)
 	if err != nil {
 		return err
 	}

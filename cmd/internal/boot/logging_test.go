@@ -1,0 +1,58 @@
+package boot_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+)
+
+func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		require.NoError(t, err)
+		reader, err := os.Open(out.Name())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, errors.Join(out.Close(), reader.Close())) }()
+		// written returns the messages of the lines that were written since the last call.
+		written := func() (messages []string) {
+			lines, err := io.ReadAll(reader)
+			require.NoError(t, err)
+			for line := range bytes.Lines(lines) {
+				var record struct{ Msg string }
+				require.NoError(t, json.Unmarshal(line, &record))
+				messages = append(messages, record.Msg)
+			}
+			return messages
+		}
+		logger, stop := boot.Logging{LogLevel: "info"}.BufferedLogger(out)
+		logger = logger.With("program", "server").WithGroup("call")
+
+		logger.InfoContext(t.Context(), "first")
+		logger.InfoContext(t.Context(), "second")
+		synctest.Wait()
+		require.Empty(t, written())
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, []string{"first", "second"}, written(), "lines must be written after 200 ms at the latest")
+
+		logger.InfoContext(t.Context(), "third")
+		logger.WarnContext(t.Context(), "a warning")
+		require.Equal(t, []string{"third", "a warning"}, written(), "a warning must be written immediately, after the earlier lines")
+
+		logger.DebugContext(t.Context(), "not logged")
+		logger.InfoContext(t.Context(), "last")
+		stop()
+		require.Equal(t, []string{"last"}, written(), "stop must write the collected lines")
+	})
+}
