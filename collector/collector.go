@@ -165,66 +165,6 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-// servedForms returns the forms of targets that at least one of the configured sources can fetch. A form is a platform, a kind (video or
-// account), and whether the handle of the account is known.
-func (c *Collector) servedForms() []queue.Form {
-	var forms []queue.Form
-	for _, p := range link.Platforms {
-		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
-			for _, byHandle := range []bool{true, false} {
-				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(c.Sources, func(s source.Source) bool { return servesForm(s, f) }) {
-					forms = append(forms, f)
-				}
-			}
-		}
-	}
-	return forms
-}
-
-// exampleIDs are possible ids of a video and an account of each platform. servesForm uses them to ask a source which forms of targets it
-// serves.
-var exampleIDs = map[link.Platform]map[source.Kind]string{
-	link.TikTok:    {source.KindVideo: "7338812345678901234", source.KindAccount: "6748451240264420610"},
-	link.Instagram: {source.KindVideo: "C3xYz12AbCd", source.KindAccount: "17841400000000000"},
-	link.YouTube:   {source.KindVideo: "dQw4w9WgXcQ", source.KindAccount: "UCuAXFkgsw1L7xaCfnd5JJOw"},
-	link.Facebook:  {source.KindVideo: "1234567890123456", source.KindAccount: "100044000000000"},
-}
-
-// servesForm returns true if the source s can fetch targets with the platform and kind of f. If f.ByHandle is false, s must be able to
-// fetch them without the handle of the account.
-func servesForm(s source.Source, f queue.Form) bool {
-	t := source.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
-	switch {
-	case f.ByHandle:
-		t.Handle = "example"
-		if f.Kind == source.KindAccount {
-			t.ExternalID = "@example"
-		}
-	case f.Kind == source.KindAccount:
-		t.AccountID = t.ExternalID
-	}
-	_, ok := s.Serves(t)
-	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
-}
-
-// DescribeSources returns the names of the sources, with the name, the limit and the current window of each of their budgets. The parameter now
-// is the current time. A heartbeat stores the result, so that other processes can show the state of the sources.
-func DescribeSources(sources []source.Source, now time.Time) []queue.Source {
-	out := make([]queue.Source, len(sources))
-	for i, s := range sources {
-		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
-		for _, b := range s.Budgets() {
-			budget := queue.Budget{Name: b.Name, Limit: b.Limit}
-			if b.Window != nil {
-				budget.Window, budget.Ends = b.Window(now)
-				budget.Ends = budget.Ends.UTC()
-			}
-			out[i].Budgets = append(out[i].Budgets, budget)
-		}
-	}
-	return out
-}
-
 // sourceNames returns the names of the configured sources, in their order.
 func (c *Collector) sourceNames() []string {
 	names := make([]string, len(c.Sources))
@@ -257,7 +197,7 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, DescribeSources(c.Sources, c.Now()), c.servedForms()...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.ServedForms(c.Sources)...)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}

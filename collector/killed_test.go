@@ -38,6 +38,7 @@ import (
 // `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
+	killedYouTube = flag.Int("killed.youtube", 48, "percentage of the videos that are on YouTube, of which one call fetches 50; of other platforms, one call fetches one video")
 	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
 	killedTicks   = flag.Int("killed.ticks", 24, "number of times a day at which the collectors fetch all due targets")
 	killedKills   = flag.Int("killed.kills", 8, "number of times that a collector is killed")
@@ -372,11 +373,12 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // index of a random tick (see lastTick) that is not on the first day
 		faultsByTick[tick] = append(faultsByTick[tick], fault{crash: n >= kills, calls: 1 + k.rng.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.rng.IntN(2) == 0})
 	}
-	instagram := max(10, videos/20)
-	rest := videos - instagram
-	newPerDay := max(1, rest/20/days)
-	k.track(k.findVideos(link.YouTube, rest/2-newPerDay*days, 50), true)
-	k.track(k.findVideos(link.TikTok, rest/2-newPerDay*days, 50), true)
+	youtube := videos * *killedYouTube / 100
+	instagram := max(10, min(videos/20, (videos-youtube)/2))
+	tiktok := videos - youtube - instagram
+	newPerDay := max(1, min(youtube, tiktok)/10/days)
+	k.track(k.findVideos(link.YouTube, youtube-newPerDay*days, 50), true)
+	k.track(k.findVideos(link.TikTok, tiktok-newPerDay*days, 50), true)
 	k.track(k.findVideos(link.Instagram, instagram, 50), true)
 	k.startMissingCollectors()
 	began, started := k.clock.Now(), time.Now()

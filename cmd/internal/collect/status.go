@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
@@ -123,7 +122,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 			s.Collectors++
 		}
 	}
-	own := collector.DescribeSources(sources, c.At.Time())
+	own := source.Describe(sources, c.At.Time())
 	for _, other := range c.Sources {
 		if !slices.ContainsFunc(own, func(source queue.Source) bool { return source.Name == other.Name }) {
 			own = append(own, other)

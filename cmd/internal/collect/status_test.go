@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -100,7 +99,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		sources := []source.Source{budgetSource{}}
-		published := collector.DescribeSources(sources, db.Clock.Now())
+		published := source.Describe(sources, db.Clock.Now())
 		for range 2 { // two collectors with the same source
 			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
 			require.NoError(t, err)

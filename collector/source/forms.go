@@ -1,0 +1,50 @@
+package source
+
+import (
+	"slices"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// ServedForms returns the forms of targets that at least one of the sources can fetch. A form is a platform, a kind (video or
+// account), and whether the handle of the account is known.
+func ServedForms(sources []Source) []queue.Form {
+	var forms []queue.Form
+	for _, p := range link.Platforms {
+		for _, k := range []Kind{KindVideo, KindAccount} {
+			for _, byHandle := range []bool{true, false} {
+				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return servesForm(s, f) }) {
+					forms = append(forms, f)
+				}
+			}
+		}
+	}
+	return forms
+}
+
+// exampleIDs are possible ids of a video and an account of each platform. servesForm uses them to ask a source which forms of targets it
+// serves.
+var exampleIDs = map[link.Platform]map[Kind]string{
+	link.TikTok:    {KindVideo: "7338812345678901234", KindAccount: "6748451240264420610"},
+	link.Instagram: {KindVideo: "C3xYz12AbCd", KindAccount: "17841400000000000"},
+	link.YouTube:   {KindVideo: "dQw4w9WgXcQ", KindAccount: "UCuAXFkgsw1L7xaCfnd5JJOw"},
+	link.Facebook:  {KindVideo: "1234567890123456", KindAccount: "100044000000000"},
+}
+
+// servesForm returns true if the source s can fetch targets with the platform and kind of f. If f.ByHandle is false, s must be able to
+// fetch them without the handle of the account.
+func servesForm(s Source, f queue.Form) bool {
+	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
+	switch {
+	case f.ByHandle:
+		t.Handle = "example"
+		if f.Kind == KindAccount {
+			t.ExternalID = "@example"
+		}
+	case f.Kind == KindAccount:
+		t.AccountID = t.ExternalID
+	}
+	_, ok := s.Serves(t)
+	return ok && (f.ByHandle || f.Kind == KindAccount || !s.AsksByHandle(t))
+}
