@@ -24,12 +24,11 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants that begin with series, and selects a set of
-// links. The benchmark runs in rounds. Each round uses links of the set that no other round uses.
+// bulkIDs returns the video ids of one bulk request. Each series of links has other ids, and so has each round of the benchmark.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
-	for n := range ids {
-		ids[n] = tiktokID(series*1_000_000 + round*bulkLinks + n)
+	for index := range ids {
+		ids[index] = tiktokID(series*1_000_000 + round*bulkLinks + index)
 	}
 	return ids
 }
@@ -51,13 +50,13 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// trackStep returns a step that tracks bulkLinks links for the organisation o. A series is a set of links that only one case of the benchmark
-// tracks. In each round of the benchmark, the step tracks links of the series that it has not tracked before.
+// trackStep returns a step that tracks links of a series for an organisation with one bulk request. In each round of the benchmark, the
+// step tracks links that it has not tracked before.
 func (b *bench) trackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 
-// trackBulk tracks the links of a series for one round with a bulk request. The function bulkIDs gives the ids of these links.
+// trackBulk tracks the links of a series for one round with one bulk request. bulkIDs returns the video ids in these links.
 func (b *bench) trackBulk(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

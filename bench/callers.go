@@ -58,10 +58,9 @@ type collecting struct {
 	err  error
 }
 
-// collectUntil stores batches of answers of sources, as a collector does, until the context in the parameter end is cancelled. It stores at
-// least one batch.
-func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
-	for len(c.took) == 0 || end.Err() == nil {
+// collectUntil stores batches of answers of sources, as a collector does, until stopCtx is cancelled. It stores at least one batch.
+func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collecting) {
+	for len(c.took) == 0 || stopCtx.Err() == nil {
 		took, err := storeBatchStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err

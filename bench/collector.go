@@ -22,11 +22,11 @@ func collectorCases(b *bench) []benchCase {
 		})}}
 }
 
-// storeBatchStep returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
-// to the organisation i.writes. Each run of the step stores answers for the day after the day of the last run.
-func storeBatchStep(i *instance, size int) step {
+// storeBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.writes. Each run
+// of the step stores answers for the day after the day of the last run.
+func storeBatchStep(i *instance, videoCount int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
-		claim, outcomes, err := i.nextBatch(ctx, size)
+		claim, outcomes, err := i.nextBatch(ctx, videoCount)
 		if err != nil {
 			return 0, err
 		}
@@ -40,22 +40,21 @@ func storeBatchStep(i *instance, size int) step {
 // day.
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of the
-// organisation i.writes. The parameter size is the number of videos. It returns the claim, and made-up answers in which all counts are higher
-// than before.
-func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
+// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims the given
+// number of videos of the organisation i.writes. It returns the claim, and made-up answers in which all counts are higher than before.
+func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
 	claim := queue.Claim{Token: store.NewID(), At: store.InstantOf(at)}
 	page, err := i.store.Org(i.writes.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
-		Window: store.Window{Limit: size}})
+		Window: store.Window{Limit: videoCount}})
 	if err != nil {
 		return claim, nil, err
 	}
-	if len(page.Videos) < size {
+	if len(page.Videos) < videoCount {
 		return claim, nil, fmt.Errorf("the organisation has only %d videos with counts", len(page.Videos))
 	}
-	outcomes := make([]ingest.Outcome, size)
+	outcomes := make([]ingest.Outcome, videoCount)
 	for n := range page.Videos {
 		v := &page.Videos[n]
 		target := queue.Target{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link}

@@ -27,7 +27,7 @@ type bench struct {
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
 	stop   []func()  // functions that the method close calls, the last one first
 
-	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the field lite is nil until startSQLite is called
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
 	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
 }
 

@@ -30,22 +30,21 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistory returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// historyOf returns two functions about a video's history of the given number of days. The function path returns the path of the request for the
-// history. The function sql returns the SQL query for the stored points of the history. In each round of the benchmark, both use another video of
-// o.old.
-func historyOf(o *organisation, days int) (path, sql func(round int) string) {
+// historyOf returns two functions for reading a video's history of the given number of days. requestPath returns the path of the API
+// request. pointsQuery returns the SQL query for the stored points. In each round of the benchmark, both use another video of o.old.
+func historyOf(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
-	path = func(round int) string {
+	requestPath = func(round int) string {
 		return fmt.Sprintf("/videos/%s/history?start_date=%s", o.old[round%len(o.old)], first)
 	}
-	sql = func(round int) string {
+	pointsQuery = func(round int) string {
 		query := fmt.Sprintf("SELECT %s FROM snapshots_daily WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
 		if days > 90 {
 			query += fmt.Sprintf(" UNION ALL SELECT %s FROM snapshots_weekly WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
 		}
 		return query
 	}
-	return path, sql
+	return requestPath, pointsQuery
 }
 
 // videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although

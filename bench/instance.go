@@ -32,9 +32,9 @@ type instance struct {
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large  *organisation   // the organisation whose data the requests read
-	small  *organisation   // an organisation with a tenth of the videos of large; nil on SQLite
+	small  *organisation   // an organisation with a tenth of the videos of the large one; nil on SQLite
 	writes *organisation   // the organisation whose data the benchmark changes
-	others []*organisation // organisations of the same size as the organisation writes; empty on SQLite
+	others []*organisation // further organisations, each with as many videos as the one that is changed; empty on SQLite
 }
 
 // organisation is an organisation that the benchmark has created in the database of an instance, with a token for its requests.
@@ -67,8 +67,8 @@ func (i *instance) close() {
 	}
 }
 
-// newCommand returns a command that runs a program on the database of the instance. The parameter program is a path, or the name of a program in
-// the folder i.bin.
+// newCommand returns a command that runs a program on the database of the instance. The program is given by its path, or by its name in the
+// folder i.bin.
 func (i *instance) newCommand(ctx context.Context, program string, arguments ...string) *exec.Cmd {
 	if filepath.Base(program) == program {
 		program = filepath.Join(i.bin, program)
@@ -89,8 +89,8 @@ func (i *instance) outputOf(ctx context.Context, program string, arguments ...st
 	return out, err
 }
 
-// seedOrganisations creates as many organisations as orgs says, and a token for each. Each organisation gets the given number of made-up videos, whose
-// histories have up to the given number of days.
+// seedOrganisations creates organisations, and a token for each. Each organisation gets the given number of made-up videos, whose histories
+// have up to the given number of days.
 func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int) ([]*organisation, error) {
 	arguments := []string{"seed", fmt.Sprint("--orgs=", orgs), fmt.Sprint("--videos=", videos), fmt.Sprint("--days=", days), "--json"}
 	fmt.Fprintln(os.Stderr, "reeltally", strings.Join(arguments, " "))

@@ -31,8 +31,8 @@ func layerCases(b *bench) []benchCase {
 	}
 }
 
-// oneVideo returns a function that gives the path of a video of the organisation o. In each round of the benchmark, the function gives another
-// video.
+// oneVideo returns a function that returns the path of a request for one video of an organisation. In each round of the benchmark, the path
+// is that of another video.
 func oneVideo(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }

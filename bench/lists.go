@@ -30,21 +30,21 @@ func (l listing) repetitions() int {
 	return 1
 }
 
-// listStep returns a step of the benchmark that requests the page l from the server on PostgreSQL, for the organisation bench.pg.large.
+// listStep returns a step of the benchmark that requests a page of a list of bench.pg.large from the server on PostgreSQL.
 func (b *bench) listStep(l listing) step {
 	return repeatStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
 }
 
-// sql returns the SQL query for the rows of the page, with the given columns, for the organisation o.
+// sql returns the SQL query for the rows of the page, with the given columns, for an organisation.
 func (l listing) sql(columns string, o *organisation) string {
 	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
 
-// orderedListing describes the first page of the list of all videos, in descending order of the column that the parameter order names. The
-// parameter rows is the number of videos on the page.
-func orderedListing(order string, rows int) listing {
-	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
+// orderedListing describes the first page of the list of all videos, in descending order of a column. The page has the given number of
+// rows.
+func orderedListing(orderColumn string, rows int) listing {
+	return listing{name: "by " + orderColumn, query: "order_by=" + orderColumn, table: "bench_videos", order: orderColumn, rows: rows}
 }
 
 // filteredListings describes the first pages of three lists: the videos of one username, the videos of a range of upload dates, and the videos of
@@ -100,7 +100,7 @@ func listCases(b *bench) []benchCase {
 	return append(out,
 		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
 		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
-		benchCase{group: "Pages", name: "page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
+		benchCase{group: "Pages", name: "next page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
 			measured: repeatStep(hundred.repetitions(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
@@ -121,8 +121,8 @@ type videoPage struct {
 	} `json:"pagination"`
 }
 
-// checkPage returns a function that checks the response to the request for the page l of the organisation bench.pg.large. The function fails
-// if the response has other videos, another order or another total than the database.
+// checkPage returns a function that requests a page of a list of bench.pg.large and checks the response. The function fails if the response
+// has other videos, another order or another total than the database.
 func (b *bench) checkPage(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage

@@ -10,11 +10,11 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase is one comparison of the benchmark: the time of one step, the field measured, is divided by the time of another step, the field
+// benchCase is one comparison of the benchmark: the time of a measured step is divided by the time of another step, which is called the
 // limit. Both times include the whole work from the caller's point of view.
 type benchCase struct {
 	group, name string
-	goal        float64 // highest allowed ratio of measured to limit
+	goal        float64 // highest allowed ratio of the two times
 	atLeast     bool    // if true, goal is the lowest allowed ratio instead of the highest
 	measured    step
 	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
@@ -52,8 +52,8 @@ func repeatStep(times int, s step) step {
 // warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 
-// measure runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used, and then
-// the number of rounds in the parameter rounds.
+// measure runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
+// and then the given number of rounds.
 //
 // In each round, the measured step of a case runs before the step with which it is compared (benchCase.limit). So if the first of these
 // steps fills a cache, this can only make the result of ReelTally look worse.

@@ -23,9 +23,9 @@ type peer struct {
 	start func(ctx context.Context) (address string, err error)
 }
 
-// peerCases compares the list of videos of other implementations with that of ReelTally. In these cases, the field limit is the step of
-// ReelTally. So a ratio above 1 means that ReelTally is faster.
-func peerCases(b *bench) []benchCase {
+// otherImplementationCases compares the lists of videos of other implementations with the list of ReelTally. The time of the other
+// implementation is divided by ReelTally's time. So a ratio above 1 means that ReelTally is faster.
+func otherImplementationCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }
 	peers := []peer{{name: "echo and GORM", goals: map[int]float64{5000: 8, 100: 20}, path: list,
 		start: func(ctx context.Context) (string, error) { return b.startPeer(b.pg.newCommand(ctx, "gorm")) }}}

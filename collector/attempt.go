@@ -38,11 +38,10 @@ type answer struct {
 	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause, if Class is quota.Paused
 }
 
-// countsSource has the name of the source that gave the counts of a video. The field Facts has the details that this source gave, such as
-// title and account, but no counts.
+// countsSource has the name of the source that gave the counts of a video.
 type countsSource struct {
 	Source string        `json:"source"`
-	Facts  *source.Facts `json:"facts"`
+	Facts  *source.Facts `json:"facts"` // details that the source gave, such as title and account; without counts
 }
 
 // parseAttempt returns the attempt that is stored with a target. It returns an empty attempt if none is stored, or if the stored attempt
@@ -71,10 +70,10 @@ func (a attempt) encodeJSON() *string {
 	return &text
 }
 
-// withAnswer returns a copy of an attempt with one more answer: the result r of the worker's source. The parameter soFar is the attempt
-// without this answer, r is a result without numbers, and at is the time of r.
-func (w *worker) withAnswer(soFar attempt, r source.Result, at time.Time) attempt {
-	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
+// withAnswer returns a copy of an attempt with one more answer: a result without numbers, which the worker's source gave at the time
+// answeredAt.
+func (w *worker) withAnswer(soFar attempt, r source.Result, answeredAt time.Time) attempt {
+	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: answeredAt}
 	if r.Class == quota.Paused {
 		added.Until, added.Pause = r.Failed.RetryAt, r.Failed.Class
 	}
@@ -106,16 +105,16 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 }
 
 // endAttempt completes the outcome o of an attempt that has ended. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources that the next fetch skips. It skips a source if the class of the source's answer is in the
-// parameter keep and the next fetch is less than a week after this answer. If all sources would be skipped, none is skipped.
-func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.Class) {
+// o.Answers to the answers of the sources that the next fetch skips. The next fetch skips a source if two conditions hold: the class of the
+// source's answer is in skipClasses, and the answer will be less than a week old. If all sources would be skipped, none is skipped.
+func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
 		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
-			return r.Source == s.Name() && slices.Contains(keep, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
+			return r.Source == s.Name() && slices.Contains(skipClasses, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
 		})
 		if at < 0 {
 			o.Route, o.Answers = s.Name(), skipped.encodeJSON()
@@ -128,8 +127,8 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.
 	}
 }
 
-// continueAttempt returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is asked
-// next. The parameter now is the current time.
+// continueAttempt returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is
+// asked next.
 func continueAttempt(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.encodeJSON(), true

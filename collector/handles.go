@@ -17,8 +17,8 @@ import (
 // with one claimed handle after the other, until it finds the video. The handle in its answer is the confirmed handle, and from then on it
 // is used for all organisations.
 
-// requestFor returns the target t with the fields that a source needs. If no source has confirmed the handle of the account yet, requestFor
-// sets the field Handle to the first handle from a caller's link.
+// requestFor returns a copy of the target with the fields that a source needs. If no source has confirmed the handle of the account yet,
+// the copy gets the first handle from a caller's link.
 func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
@@ -43,8 +43,8 @@ type search struct {
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// searchFor returns the search for the video of the target t. The search contains the handles that were already tried for this video. If
-// there is no search for the video yet, searchFor creates an empty one.
+// searchFor returns the search for a video, with the handles that were already tried. If there is no search for the video yet, searchFor
+// creates an empty one.
 func (all searches) searchFor(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
@@ -55,9 +55,9 @@ func (all searches) searchFor(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueAfter decides how the search continues after a call to the source src with the request t and the result r. If the video was not
-// found and a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and
-// final is the result of the whole search.
+// continueAfter decides how the search continues after a request t to a source that has given the result r. If the video was not found and
+// a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and final is
+// the result of the whole search.
 func (s *search) continueAfter(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
@@ -81,16 +81,16 @@ func (s *search) continueAfter(src source.Source, t source.Target, r source.Resu
 	return r, &rest
 }
 
-// finalResult returns the result of the whole search. The parameter last is the result of its last call. If a call with the confirmed handle was
-// made, its result is the result of the search. Otherwise, if the video was not found under the handles from callers' links, the class of
-// the result is Unconfirmed: the video may exist under another handle.
-func (s *search) finalResult(last source.Result) source.Result {
-	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (last.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, last.Class))
+// finalResult returns the result of the whole search. If a call with the confirmed handle was made, the result of this call is the result
+// of the search. Otherwise, if the video was not found under the handles from callers' links, the class of the result is Unconfirmed: the
+// video may exist under another handle. In all other cases, finalResult returns lastResult, the result of the last call.
+func (s *search) finalResult(lastResult source.Result) source.Result {
+	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, lastResult.Class))
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed
 	case unconfirmed:
-		last.Class, last.Detail, last.Failed = source.Unconfirmed, "not found under the claimed account names: "+last.Detail, nil
+		lastResult.Class, lastResult.Detail, lastResult.Failed = source.Unconfirmed, "not found under the claimed account names: "+lastResult.Detail, nil
 	}
-	return last
+	return lastResult
 }

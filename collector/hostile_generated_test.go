@@ -147,7 +147,7 @@ func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// changeMembers renames, duplicates or exchanges random members of the JSON object o. The result ok is false if o was not changed.
+// changeMembers renames, duplicates or exchanges random members of the JSON object o. It returns false if o was not changed.
 func (g *generator) changeMembers(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {

@@ -23,12 +23,11 @@ const longestDefer = 5 * time.Minute
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
 // refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
-// counted together. The field waits has the delays before the next fetch: one after the first consecutive refusal, one after the second,
-// and so on. The field confirmed is the number of consecutive refusals after which the target gets the state in the field state.
+// counted together.
 var refusalRules = map[source.Class]struct {
 	name      string
-	waits     schedule.Waits
-	confirmed int
+	waits     schedule.Waits // delays before the next fetch: one after the first consecutive refusal, one after the second, and so on
+	confirmed int            // number of consecutive refusals after which the target gets the new state
 	state     string
 }{
 	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
@@ -39,9 +38,9 @@ var refusalRules = map[source.Class]struct {
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }
 
-// outcome returns what to store for the target t after the result r of its source, and when t is due next. If r has no numbers but the next
-// source may have them, t is due immediately at the next source. The parameter mixedUp is true if the views in r are probably those of
-// another video of the same batch.
+// outcome returns what to store for a target after a result of its source, and when the target is due next. If the result has no numbers
+// but the next source may have them, the target is due immediately at the next source. mixedUp is true if the views in the result are
+// probably those of another video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -126,7 +125,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 }
 
 // detailsOutcome returns the outcome at the end of an attempt in which one source gave the counts of a video and further sources were asked
-// for its missing details. The parameter r is the result of the source that was asked last.
+// for its missing details. The source that was asked last gave the result r.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -152,8 +151,8 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// noAnswerOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
-// is paused, the target does not count as refused, because the earlier source will be asked again.
+// noAnswerOutcome returns the outcome after all sources were asked for a target and none could answer. If a call to one of the sources
+// failed, or if one of them is paused, the target does not count as refused, because this source will be asked again.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.firstOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -174,7 +173,7 @@ func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now
 	return o
 }
 
-// refusedOutcome returns the outcome of a result without numbers after which no further source is asked.
+// refusedOutcome returns the outcome after a result without numbers, if no further source is asked.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
@@ -220,8 +219,8 @@ func (w *worker) storedSourceName(r source.Result) string {
 	return w.source.Name()
 }
 
-// withoutAuthor returns the facts of a video without its author if the target needs only counts. Some sources use another API key for
-// counts than for details. An answer to a call for counts must therefore never rename an author or move a video to another account.
+// withoutAuthor removes the author from the facts of a video if the target needs only counts. Some sources use another API key for counts
+// than for details. An answer to a call for counts must therefore never rename an author or move a video to another account.
 func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts

@@ -55,13 +55,13 @@ func (r *release) writeTar(out io.Writer, files []packed) error {
 	return errors.Join(archive.Close(), compressed.Close())
 }
 
-// addToTar adds a file to a tar archive. The constant user is the id of the file's owner and group in the archive.
-func (r *release) addToTar(archive *tar.Writer, file packed, user int) error {
+// addToTar adds a file to a tar archive. In the archive, ownerID is the id of the file's owner and of its group.
+func (r *release) addToTar(archive *tar.Writer, file packed, ownerID int) error {
 	info, err := os.Stat(file.path)
 	if err != nil {
 		return err
 	}
-	header := tar.Header{Typeflag: tar.TypeReg, Name: file.name, Size: info.Size(), Mode: file.mode, Uid: user, Gid: user, ModTime: r.time, Format: tar.FormatUSTAR}
+	header := tar.Header{Typeflag: tar.TypeReg, Name: file.name, Size: info.Size(), Mode: file.mode, Uid: ownerID, Gid: ownerID, ModTime: r.time, Format: tar.FormatUSTAR}
 	if err := archive.WriteHeader(&header); err != nil {
 		return err
 	}

@@ -19,11 +19,10 @@ import (
 // user is the id of the operating system user that runs the programs in a container.
 const user = 65532
 
-// image describes the variant of the container image for one platform. Its field folder is the folder with the programs that were built for
-// this platform.
+// image describes the variant of the container image for one platform.
 type image struct {
 	target
-	folder string
+	folder string // folder with the programs that were built for this platform
 }
 
 // writeImages writes one container image, with a variant for each platform, as an OCI image layout into the folder "image" in r.out.

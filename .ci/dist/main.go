@@ -51,10 +51,11 @@ func (t target) fileName(program string) string {
 	return program
 }
 
-// release is one build of all files of a release. The repository is in the folder source, and the files are written to the folder out.
+// release is one build of all files of a release.
 type release struct {
-	source, out string
-	targets     []target
+	source  string // folder of the repository
+	out     string // folder to which the files are written
+	targets []target
 
 	version  string    // output of git describe, such as "v1.2.0"; it ends in -dirty if there are changes that are not committed
 	revision string    // hash of the commit

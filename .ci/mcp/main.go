@@ -136,8 +136,8 @@ func (j checker) runConformanceSuite(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkTools lists the tools of the server with the MCP inspector and makes all calls in the variable calls. It fails if a listed tool is not
-// called.
+// checkTools lists the tools of the server with the MCP inspector, and makes all calls that calls.go contains. It fails if a listed tool is
+// not called.
 func (j checker) checkTools(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
@@ -167,8 +167,8 @@ func (j checker) checkTools(ctx context.Context) error {
 	return nil
 }
 
-// callTool calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. The map c.saves has names and paths.
-// For each of them, callTool stores the value at the path of the result as known[name].
+// callTool calls a tool through the MCP inspector. It replaces each {name} in the arguments by known[name], a value that an earlier call
+// saved. After the call, it saves those values of the result that c.saves lists.
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

@@ -91,7 +91,7 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement from which one condition on the
 // organisation was removed.
 type engineCounts struct {
-	statements, restricted int            // statements: number of all; restricted: number of those with a mutant that the check must refuse
+	statements, restricted int            // number of all statements, and of the statements with a mutant that the check must refuse
 	mutants                map[string]int // number of mutants that the check must refuse, by what was removed
 	shared                 int            // number of mutants that the check may accept: see Mutant.Shared
 }

@@ -23,10 +23,12 @@ const (
 // lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
 var lists = []string{"videos", "video_reels"}
 
-// maxListRequests returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. If
-// every answer had pageSize videos, depth/pageSize requests would be enough. The result is up to four times this number, because Facebook
-// filters the entries, so an answer can have few videos or none.
-func maxListRequests(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
+// maxListRequests returns the maximum number of requests for finding the given number of videos in one list. Facebook filters the entries,
+// so an answer can have few videos or none. The maximum is therefore four times the number of requests that full answers would need, but
+// not more than maxPages.
+func maxListRequests(videoCount int) int {
+	return min(4*max(1, (videoCount+pageSize-1)/pageSize), maxPages)
+}
 
 // page is the profile of a Facebook page in the format of the Graph API.
 type page struct {
@@ -108,18 +110,18 @@ func mergeLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	return videos
 }
 
-// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found as many videos as the
-// parameter depth says, or when the list ends. The parameter list is the name of the list.
-func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]ingest.FoundVideo, error) {
+// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos, or when the
+// list ends.
+func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
 	after := ""
-	for range maxListRequests(depth) {
+	for range maxListRequests(maxVideos) {
 		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(pageSize)}
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := s.getAsOwnPage(ctx, budget, page, page+"/"+list, parameters...)
+		res, err := s.getAsOwnPage(ctx, budget, pageID, pageID+"/"+listName, parameters...)
 		err = asTargetError(err)
 		if e, ok := graph.AsTargetError(err); ok && after != "" {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}
@@ -139,7 +141,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 			}
 			valid++
 			seen[v.ID] = true
-			if owner == "" || owner == page { // a video of another page does not belong to this account, even if the list has it
+			if owner == "" || owner == pageID { // a video of another page does not belong to this account, even if the list has it
 				found = append(found, v)
 			}
 		}
@@ -147,7 +149,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
 		next := answer.NextCursor(true)
-		if next == "" || next == after || len(seen) >= max(depth, 1) {
+		if next == "" || next == after || len(seen) >= max(maxVideos, 1) {
 			break
 		}
 		after = next
@@ -155,9 +157,9 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	return found, nil
 }
 
-// decodeEntry decodes the JSON of a video in a list. The result owner is the id of the page that published the video, or "" if the JSON does
-// not have it. The result ok is false if the JSON is malformed.
-func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, owner string, ok bool) {
+// decodeEntry decodes the JSON of a video in a list. It also returns the id of the page that published the video, or "" if the JSON does
+// not have this id. If the JSON is malformed, ok is false.
+func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID string, ok bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`
 		CreatedTime *string  `json:"created_time"`

@@ -38,9 +38,9 @@ const (
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights requests the insights of a video, and sets the views and shares in the parameter f to their values, or to nil if a metric has
-// no value yet. If Facebook refuses all insights, addInsights sets both to nil, and the result detail contains the reason. It does not keep
-// the public number of views, because Facebook counts it differently, so the stored views would jump.
+// addInsights requests the insights of a video, and sets the views and shares in f to their values, or to nil if a metric has no value yet.
+// If Facebook refuses all insights, addInsights sets both to nil and returns the reason. It does not keep the public number of views.
+// Facebook counts that number in another way, so the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
@@ -110,10 +110,10 @@ func (s *Source) requestInsightsOneByOne(ctx context.Context, budget *source.Cal
 	return values, nil
 }
 
-// requestInsights requests metrics of a video and returns their values by metric name. The parameter page is the id of the page to which the video
-// belongs. The parameter metrics has the names of the metrics, separated by commas.
-func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
+// requestInsights requests metrics of a video of the given page, and returns their values by metric name. metricNames is a list that is
+// separated by commas.
+func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget, pageID, videoID, metricNames string) (map[string]json.RawMessage, error) {
+	res, err := s.graph.GetAsPage(ctx, budget, pageID, videoID+"/video_insights", insightErrors, "metric", metricNames)
 	// Meta requires the token of the page, but the owner of the configured token has no role on this page
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}

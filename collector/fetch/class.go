@@ -16,8 +16,8 @@ const MaxRetryAfter = 24 * time.Hour
 // returns a class that concerns only one target, such as Gone, because a 404 can also mean a wrong base URL. If it returns AuthFailed, the
 // credential can still be valid; see MeansRefusedCredential.
 //
-// The parameter isJSON is true if the body is JSON. A 403 or 404 without JSON gets the class Temporary, because it usually comes from a proxy
-// or a load balancer, and not from the platform.
+// If the body is not JSON, a 403 or 404 gets the class Temporary, because such an answer usually comes from a proxy or a load balancer, and
+// not from the platform.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:
@@ -43,9 +43,8 @@ func MeansRefusedCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The parameter now is the
-// current time. The result is at least now and at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or
-// malformed.
+// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The result is at least now and
+// at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

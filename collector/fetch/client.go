@@ -229,8 +229,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError returns the error that Do returns for a call without a complete answer. The parameter err is the reason. The parameter ctx is
-// the context of the caller of Do, and callCtx is derived from ctx with the timeout of the call.
+// callError returns the error that Do returns for a call that failed with err before its answer was complete. ctx is the context of Do's
+// caller. callCtx is derived from ctx with the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key

@@ -73,18 +73,18 @@ func hasSameHost(u *url.URL, publicURL string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy. The parameter
-// reach limits the IP addresses to which the host may resolve.
-func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
+// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy. The host may
+// resolve only to IP addresses of the kind allowedAddresses.
+func (c *Client) newTransport(address string, allowedAddresses outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
-		address, reach = proxyAddress(proxy), outbound.Operated
+		address, allowedAddresses = proxyAddress(proxy), outbound.Operated
 	}
 	guard := &outbound.Guard{Lookup: c.options.Lookup, Dial: c.options.Dial, Reach: func(wanted string) outbound.Reach {
 		if wanted != address {
 			return outbound.NoAddress
 		}
-		return reach
+		return allowedAddresses
 	}}
 	t := outbound.NewTransport(guard)
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.options.RootCAs}

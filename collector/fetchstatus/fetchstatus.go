@@ -18,12 +18,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example because it
-// refused the request. The parameter o is the outcome of the fetch, class is the class of the answer, and answeredBy is the name of the
-// source that answered. The parameter sources has all configured sources.
-func ChangeAfterRefusal(sources []source.Source, o ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
-	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
-	if o.Attempts >= queue.FailingAfter {
+// ChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example
+// because it refused the request. The answer came from the source with the name answeredBy.
+func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
+	t, change, title := outcome.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
+	if outcome.Attempts >= queue.FailingAfter {
 		change.Status = queue.FetchFailing
 	}
 	switch class {
@@ -39,22 +38,22 @@ func ChangeAfterRefusal(sources []source.Source, o ingest.Outcome, class source.
 		if class == source.OtherOwner {
 			change.Reason = "The handle of the account belongs to another account now"
 		}
-		if o.State == queue.StateGone {
+		if outcome.State == queue.StateGone {
 			change.Status = queue.FetchGone
-			change.Reason += fmt.Sprintf(", at %d attempts in a row", o.Refusals)
+			change.Reason += fmt.Sprintf(", at %d attempts in a row", outcome.Refusals)
 		} else {
 			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.GoneConfirmed)
 		}
 	case source.Unconfirmed:
 		change.Reason = fmt.Sprintf("%s did not find the video under the account names in its links; track a link with the right account name", title)
 	default:
-		change.Reason = failureReason(class, title, o.Attempts)
+		change.Reason = failureReason(class, title, outcome.Attempts)
 	}
 	return change
 }
 
-// failureReason returns a sentence that says why the last attempts to fetch a target failed. The parameter title is the name of the source
-// as sourceTitle returns it. The parameter attempts is the number of consecutive failed attempts.
+// failureReason returns a sentence that says why the last attempts to fetch a target failed. The title of the source is a result of
+// sourceTitle.
 func failureReason(class source.Class, title string, attempts int) string {
 	last := "The last attempt failed"
 	if attempts > 1 {
@@ -89,7 +88,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	case byHandle:
 		return "The configured sources find a video only in the list of its account's newest posts, and it is not there"
 	case ownOnly:
-		return fmt.Sprintf("The configured sources give numbers only of the operator's own accounts, and the %s does not belong to them", t.Kind)
+		return fmt.Sprintf("The configured sources give numbers only of the operator's own accounts and their videos, and this %s is not one of these", t.Kind)
 	}
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
@@ -98,14 +97,13 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 // Shorter pauses are not stored, because each pause causes one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than
-// shortestPause, or if the pause is already stored. The parameter name is the name of the source, and until is the end of the pause. The
-// parameter class is the class of the failure that caused the pause, and detail is the detail of the outcome.
-func ChangeDuringPause(t queue.Target, name string, until time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
-	if until.Sub(now) < shortestPause || t.Detail == detail {
+// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter
+// than shortestPause, or if the pause is already stored. A failure of the given class has caused the pause.
+func ChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
+	if pauseEnd.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
-	title := sourceTitle(name)
+	title := sourceTitle(sourceName)
 	reason := fmt.Sprintf("%s is not asked for a while, because it failed repeatedly", title)
 	switch class {
 	case source.QuotaSpent:
@@ -116,30 +114,29 @@ func ChangeDuringPause(t queue.Target, name string, until time.Time, class sourc
 		reason = fmt.Sprintf("%s is not asked for a while, because it does not accept the operator's credential", title)
 	default:
 	}
-	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
+	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(pauseEnd)}
 }
 
-// PrivateAccountReason returns the reason that is shown with the fetch status of a private account. The parameter name is the name of the source
-// that reported the account as private.
-func PrivateAccountReason(name string) string {
-	return sourceTitle(name) + " says that the account is private, so its videos are not listed"
+// PrivateAccountReason returns the reason that is shown with the fetch status of an account that a source has reported as private.
+func PrivateAccountReason(sourceName string) string {
+	return sourceTitle(sourceName) + " says that the account is private, so its videos are not listed"
 }
 
 // platformTitles are the names of the platforms in sentences.
 var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// sourceTitle returns the name of a source for the beginning of a sentence. The parameter name is the result of Source.Name. A source that
-// belongs to a platform gets the name of the platform, such as "YouTube".
-func sourceTitle(name string) string {
-	if vendor, ok := strings.CutPrefix(name, "vendor:"); ok {
+// sourceTitle turns the name of a source into a title for the beginning of a sentence. The title of a source that belongs to a platform is
+// the name of the platform, such as "YouTube".
+func sourceTitle(sourceName string) string {
+	if vendor, ok := strings.CutPrefix(sourceName, "vendor:"); ok {
 		return "The vendor " + vendor
 	}
 	for _, p := range link.Platforms {
-		if strings.HasPrefix(name, string(p)) {
+		if strings.HasPrefix(sourceName, string(p)) {
 			return platformTitles[p]
 		}
 	}
-	return "The source " + name
+	return "The source " + sourceName
 }
 
 // titleInMidSentence changes a result of sourceTitle for the middle of a sentence: "The" at its beginning becomes "the".

@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. Two constants whose names begin with first and last are the ends of a range of codes.
+// These are error codes of the Graph API. Some codes form a range: the names of its two ends begin with "first" and "last".
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -200,8 +200,8 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// errorClass returns the class of an error by its code. The result ok is false if the code does not have a class. The HTTP status then gives the
-// class. Rate limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
+// errorClass returns the class of an error by its code. If the code has no class, ok is false, and the HTTP status gives the class. Rate
+// limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
 func (e apiError) errorClass() (errorClass source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -252,9 +252,8 @@ func (e apiError) refusesCredential() bool {
 	return e.requiresPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// parseError returns a *TargetError or a *source.Failure for an answer that is not a success. The parameter jsonErr says why the body is not
-// valid JSON, or is nil. The parameter u is the usage of Meta's limits in the headers. The parameter secrets has texts that are removed
-// from the error text.
+// parseError returns a *TargetError or a *source.Failure for an answer that is not a success. If the body is not valid JSON, jsonErr says
+// why. parseError removes the secrets from the error text.
 func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -324,8 +323,8 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// ParseTime parses an upload time in an answer of the Graph API. It returns nil if the parameter text is nil or malformed, or if a video cannot
-// have this upload time, such as a time in the future.
+// ParseTime parses an upload time in an answer of the Graph API. It returns nil if there is no text, if the text is malformed, or if a
+// video cannot have this upload time, such as a time in the future.
 func ParseTime(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -352,8 +351,8 @@ type List struct {
 	} `json:"paging"`
 }
 
-// NextCursor returns the cursor of the next page, or "" on the last page. The parameter topLevel is true if the list itself was requested, and
-// false if it is part of another object. The two kinds of list end in different ways:
+// NextCursor returns the cursor of the next page, or "" on the last page. Set topLevel to true if the list itself was requested, and to
+// false if the list is part of another object. The two kinds of list end in different ways:
 //
 //   - A requested list has a "next" URL on every page except the last one. A page can be empty although more pages follow, because Meta
 //     filters the entries. NextCursor returns the cursor and not the URL, because the URL contains the token.

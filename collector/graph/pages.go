@@ -57,20 +57,20 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none for the page. The parameter refused is a token of the
-// page that Meta has just refused, or "". pageToken requests the tokens of all pages if no tokens are cached, or if the cached token of
-// this page is the refused one.
-func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
+// pageToken returns the token of a page, or the configured token if Meta returns none for the page. It requests the tokens of all pages if
+// no tokens are cached, or if the cached token of this page is refusedToken. The caller sets refusedToken to a token that Meta has just
+// refused, or to "".
+func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
-	if c.pages.known == nil || refused != "" && c.pages.known[page] == refused {
+	if c.pages.known == nil || refusedToken != "" && c.pages.known[pageID] == refusedToken {
 		known, err := c.fetchPageTokens(ctx, budget)
 		if err != nil {
 			return "", err
 		}
 		c.pages.known = known
 	}
-	if token := c.pages.known[page]; token != "" {
+	if token := c.pages.known[pageID]; token != "" {
 		return token, nil
 	}
 	return c.token, nil

@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// maxListRequests returns the maximum number of pages to request from an account's list of posts. The parameter depth is the number of videos to
-// find. If all posts were videos, depth/pageSize pages would be enough. The result is up to four times this number, because many posts are
-// photos.
-func maxListRequests(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
+// maxListRequests returns the maximum number of pages to request from an account's list of posts in order to find the given number of
+// videos. Many posts are photos. The maximum is therefore four times the number of pages that would be enough if all posts were videos, but
+// not more than 200.
+func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
 // another account) contains the profile and one page of posts.

@@ -23,8 +23,8 @@ var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights requests the insights of a post of the operator's account, and sets the views, shares and bookmarks in f to their values. If
-// a metric is missing from the answer, its count in f stays unchanged.
+// addInsights requests the insights of a post of the operator's account, and stores them as the views, shares and bookmarks of the post. If
+// a metric is missing from the answer, the count of the post stays unchanged.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

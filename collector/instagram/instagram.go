@@ -90,7 +90,7 @@ func (s *Source) Concurrency() int { return 8 }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns how many targets like t one call of Fetch can request: 25 Instagram videos, or 1 Instagram account with a valid handle. It
+// Serves returns how many targets one call of Fetch can request: 25 Instagram videos, or 1 Instagram account with a valid handle. It
 // returns false for any other target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {

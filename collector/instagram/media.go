@@ -58,22 +58,20 @@ type page struct {
 	sandbox bool
 }
 
-// post is a post in an account's list. Its code and its upload time are decoded immediately. The method readPost decodes the counts later,
-// from the field raw.
+// post is a post in an account's list. Its code and its upload time are decoded immediately. Its counts are decoded later, by readPost.
 type post struct {
 	code     string
 	uploaded *time.Time
-	raw      json.RawMessage
+	raw      json.RawMessage // the whole post as JSON
 }
 
-// fetchDiscovery requests the profile of another account and one page of its posts, with Meta's "business discovery". The parameter name is
-// the handle of the account, and fields has the names of the profile's fields. The parameter cursor selects the page ("" for the first
-// page).
-func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, name, fields, cursor string) (page, error) {
+// fetchDiscovery requests the profile of another account and one page of its posts, with Meta's "business discovery". The cursor selects
+// the page; "" is the cursor of the first page.
+func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, handle, profileFields, cursor string) (page, error) {
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
 	}
-	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", name, fields, cursor, pageSize, discoveryFields)
+	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, pageSize, discoveryFields)
 	res, err := s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
 	if err != nil {
 		return page{}, err
@@ -88,7 +86,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 		return page{}, graph.ErrFormat
 	}
 	d := answer.Discovery
-	if given := fetch.ParseHandle(d.Username); given == nil || *given != name {
+	if given := fetch.ParseHandle(d.Username); given == nil || *given != handle {
 		return page{}, &source.Failure{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	p := page{profile: d.profile, sandbox: res.Sandbox}
@@ -103,7 +101,8 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	return p, nil
 }
 
-// fetchOwnPage requests one page of the list of posts of the operator's account. The parameter cursor selects the page ("" for the first).
+// fetchOwnPage requests one page of the list of posts of the operator's account. The cursor selects the page; "" is the cursor of the first
+// page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
 	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
 	if cursor != "" {
@@ -122,8 +121,8 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 	return p, nil
 }
 
-// addPosts adds the posts of a list to the page. The parameter topLevel is true if the list itself was requested, and false if it is part
-// of another object. The two kinds of list end in different ways.
+// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if the list is part of
+// another object. These two kinds of list end in different ways.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.NextCursor(topLevel)
 	for _, raw := range *l.Data {
@@ -163,9 +162,9 @@ func validCode(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches for posts by their codes in the list of the account whose handle is the parameter name. If the parameter name is "",
-// it searches the list of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
-func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, ownProfile profile) (map[string]source.Result, error) {
+// findPosts searches for posts by their codes in the list of the account with the given handle. If the handle is "", it searches the list
+// of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
+func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handle string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
 	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
@@ -173,11 +172,11 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 	for range maxPages {
 		var p page
 		var err error
-		if name == "" {
+		if handle == "" {
 			p, err = s.fetchOwnPage(ctx, budget, after)
 			p.profile = ownProfile
 		} else {
-			p, err = s.fetchDiscovery(ctx, budget, name, "id,username,name,media_count", after)
+			p, err = s.fetchDiscovery(ctx, budget, handle, "id,username,name,media_count", after)
 		}
 		if e, ok := graph.AsTargetError(err); ok {
 			notFound = e.Result()
@@ -192,7 +191,7 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 			if !slices.Contains(missing, item.code) {
 				continue
 			}
-			r, err := s.readPost(ctx, budget, name, p, item)
+			r, err := s.readPost(ctx, budget, handle, p, item)
 			if err != nil {
 				return nil, err
 			}
@@ -248,11 +247,11 @@ type counts struct {
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
 
-// readPost returns the result for a post of the page p. If name, the handle of the account, is "", the post belongs to the operator's
-// account. readPost then also requests the insights of the post.
-func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
+// readPost returns the result for a post of a page. If the handle is "", the post belongs to the operator's account, and readPost also
+// requests the insights of the post.
+func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle string, p page, item post) (source.Result, error) {
 	mediaID, r := p.readFacts(item)
-	if name != "" || r.Class != source.OK {
+	if handle != "" || r.Class != source.OK {
 		return r, nil
 	}
 	return s.addInsights(ctx, budget, mediaID, r.Facts)

@@ -25,9 +25,9 @@ type ownAccount struct {
 	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the operator's account. It requests the profile only if the cached one is a day old. If a concurrent
-// call fails while this call waits for the lock, this call returns the failure of that call. Otherwise all waiting calls would run into the
-// timeout, one after the other.
+// ownProfile returns the profile of the operator's account. It requests the profile if the cached profile is a day old. A call may have to
+// wait for the lock until another call ends. If that other call fails, the waiting call returns the same failure. Otherwise all waiting
+// calls would run into the timeout, one after the other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

@@ -36,8 +36,8 @@ func (r reservation) reservedCalls() []source.Call {
 }
 
 // reserveUnits takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls
-// (Source.Plan). reserveUnits uses the first plan for which the budgets have enough units. If no plan is possible, the result pause says why,
-// and when the source may be asked again.
+// (Source.Plan). reserveUnits uses the first plan for which the budgets have enough units. If no plan is possible, the returned pause says
+// why, and when the source may be asked again.
 func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.currentPause(s.Name(), now); pause != nil {
@@ -65,13 +65,13 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 	return nil, pause, nil
 }
 
-// spentFailure returns the failure for a call that is not made, because its budget has too few units before the time t.
+// spentFailure returns the failure for a call that is not made, because its budget has too few units until the given time.
 func spentFailure(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent according to the count of the collectors", RetryAt: t}
 }
 
 // reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the
-// result pause says when to try again.
+// returned pause says when to try again.
 func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
 		r := reserved{call: call}
@@ -86,9 +86,9 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 	return taken, nil, nil
 }
 
-// takeUnits reserves the units of a call in the current window of the budget b. If b has too few units left, the result pause says when to
-// try again. If b has no unit left, takeUnits also pauses b. A call that needs more units than the limit of the window gets the units that
-// are left, if they are at least half of the limit. Without this exception, such a call could never be made.
+// takeUnits reserves the units of a call in the current window of a budget. If the budget has too few units left, the returned pause says
+// when to try again. If it has no unit left, takeUnits also pauses the budget. If a call needs more units than the limit of the window, it
+// gets the units that are left, provided that they are at least half of the limit. Without this exception, such a call could never be made.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -151,8 +151,8 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	return q.queue.LiftPause(ctx, key)
 }
 
-// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. The parameter spent has the spent
-// units of each call, in the order of the reservation.
+// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. The spent calls are in the order of
+// the reservation.
 func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.Call) error {
 	var errs []error
 	for i, p := range r {

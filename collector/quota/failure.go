@@ -25,10 +25,11 @@ import (
 // to single targets.
 
 const (
-	// authRefusals is how many consecutive calls, for at least two targets, must fail with the class AuthFailed before a source is paused.
+	// authRefusals is a number of consecutive calls for at least two different targets. If so many calls fail with the class AuthFailed, the
+	// source is paused.
 	authRefusals = 2
-	// otherRefusals is how many consecutive calls, for at least two targets, must fail with a class other than AuthFailed before a source is
-	// paused.
+	// otherRefusals is a number of consecutive calls for at least two different targets. If so many calls are refused with the same class
+	// other than AuthFailed, the source is paused.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
 	// targets and not the credential.
@@ -87,7 +88,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseEndAfterFailure returns the end of the source's pause after a failure that concerns the source and not a target. The parameter strikes is the
+// pauseEndAfterFailure returns the end of the source's pause after a failure that concerns the source and not a target. strikes is the
 // number of consecutive earlier pauses.
 func pauseEndAfterFailure(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
@@ -105,10 +106,10 @@ func pauseEndAfterFailure(f *source.Failure, strikes int, now time.Time) time.Ti
 	return until
 }
 
-// pauseEndAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say whether
-// the source or a target is the cause. The result paused is true if the targets of the last call must wait until the pause ends. The
-// parameter strikes is the number of consecutive earlier pauses.
-func pauseEndAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
+// pauseEndAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say
+// whether the source or a target is the cause. mustWait is true if the targets of the last call must wait until the pause ends. strikes is
+// the number of consecutive earlier pauses.
+func pauseEndAfterRefusals(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
 	}
@@ -123,8 +124,8 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// refusalSubject returns the name under which a refusal of the target t is counted. Videos of one group (Source.Group), such as the videos
-// of one account, have a common name, because the group may be the cause of the refusal. Any other target has its own name.
+// refusalSubject returns the name under which a refusal of a target is counted. Videos of one group (Source.Group), such as the videos of
+// one account, have a common name, because the group may be the cause of the refusal. Any other target has its own name.
 func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
@@ -132,7 +133,7 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if refusals of the targets in batch are counted under more than one name (see refusalSubject). One half
+// hasSeveralSubjects returns true if refusals of the targets of a batch are counted under more than one name (see refusalSubject). One half
 // of such a batch may be answered although the other half is refused.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])

@@ -28,7 +28,7 @@ type Quota struct {
 	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
-// New returns a Quota that stores budgets and pauses through the queue. The function clock returns the current time.
+// New returns a Quota that stores budgets and pauses through the queue.
 func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
@@ -43,13 +43,13 @@ type Reply struct {
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the collector is stopping, so that the targets got no answer
-	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, the field
-	// Failed of the result says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt.
-	// Temporary: a retry may succeed. Any other class: the source refused the target, and another source may be asked.
+	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, Result.Failed
+	// says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt. Temporary: a retry may
+	// succeed. Any other class: the source refused the target, and another source may be asked.
 	Results []source.Result
 }
 
-// withResult returns a copy of the reply in which each target has the result r.
+// withResult returns a copy of the reply in which all targets have the same result.
 func (reply Reply) withResult(r source.Result) Reply {
 	for _, t := range reply.Targets {
 		r.Target = t
@@ -58,8 +58,7 @@ func (reply Reply) withResult(r source.Result) Reply {
 	return reply
 }
 
-// pausedResult returns the result for a target whose source s is paused. The parameter f is the failure that caused the pause, and
-// f.RetryAt is the end of the pause.
+// pausedResult returns the result for a target whose source is paused. The pause was caused by the failure f, and ends at f.RetryAt.
 func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }
@@ -106,8 +105,8 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	return q.splitByAnswer(writing, s, st, reply, results)
 }
 
-// fetchReserved asks the source for a batch. The source may spend the reserved units in taken. Afterwards, fetchReserved gives the unspent
-// units back to their budgets.
+// fetchReserved asks the source for a batch. The source may spend the reserved units. Afterwards, fetchReserved gives the unspent units
+// back to their budgets.
 func (q *Quota) fetchReserved(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.reservedCalls())
 	defer func() {
@@ -139,8 +138,8 @@ func (q *Quota) splitByAnswer(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail pauses the source or divides the batch after the failure f, in the same way as Call does after a failed call. It is for failures
-// outside of the call to the source, for example a panic in the code that stores the answer.
+// Fail pauses the source or divides the batch after a failure, in the same way as Call does after a failed call. It is for failures outside
+// of the call to the source, for example a panic in the code that stores the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.readState(ctx)
 	if err != nil {
@@ -151,8 +150,8 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 }
 
 // Probe asks a source for a single target, even if the source is paused because of a refused credential. During any other pause, Probe does
-// not ask the source. The answer neither begins nor ends a pause of the source. If the result has no answer, its field Failed says why.
-// Probe returns an error only if a database query failed.
+// not ask the source. The answer neither begins nor ends a pause of the source. If the source gave no answer, Result.Failed says why. Probe
+// returns an error only if a database query failed.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
 	st, err := q.readState(writing)
@@ -204,18 +203,18 @@ func (st state) currentPause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// BudgetKey returns the key under which a budget of the source is stored in the database. The parameter bucket is the name of the budget; ""
-// means the source itself, whose key is used for pauses of the whole source.
-func BudgetKey(s source.Source, bucket string) string {
-	if bucket == "" {
+// BudgetKey returns the key under which a budget of the source is stored in the database. The name "" means the source itself. Its key is
+// used for pauses of the whole source.
+func BudgetKey(s source.Source, budgetName string) string {
+	if budgetName == "" {
 		return s.Name()
 	}
-	return s.Name() + "/" + bucket
+	return s.Name() + "/" + budgetName
 }
 
 // recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets from which the call took units,
-// and deletes their recorded refusals. The parameter began is the time of the call. Pauses that began after this time are not ended.
-func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
+// and deletes their recorded refusals. Pauses that began after the start of the call are not ended.
+func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := BudgetKey(s, call.Bucket)
 		if _, known := q.refused.LoadAndDelete(key); known {
@@ -226,7 +225,7 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 		if _, known := st.pauses[key]; !known {
 			continue
 		}
-		resumed, err := q.queue.ResumeSource(ctx, key, store.InstantOf(began))
+		resumed, err := q.queue.ResumeSource(ctx, key, store.InstantOf(callStart))
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames are the handle and the id by which requests named an account, if the sandbox did not generate them. Either of them may be
-// "". The account's number is a hash of the handle or of the id, whichever a request contained first.
+// externalNames are the handle and the id by which requests named an account, if the sandbox did not generate them. One of them may be "".
+// The account's number is a hash of the name that came first in a request: the handle or the id.
 type externalNames struct{ handle, id string }
 
 // accountRef identifies an account by its platform and its number.
@@ -49,9 +49,9 @@ var (
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle returns a handle in lower case, without surrounding blanks and without a leading "@". The result ok is false if the platform
+// normalizeHandle returns a handle in lower case, without surrounding blanks and without a leading "@". It returns false if the platform
 // does not allow such a handle.
-func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
+func normalizeHandle(p link.Platform, handle string) (folded string, ok bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
 	case link.TikTok:
@@ -77,7 +77,7 @@ func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 // account has the handle now. A Facebook handle can have the suffix "~ID". accountByHandle then returns the account with this ID.
 func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
-	folded, ok := foldHandle(p, name)
+	folded, ok := normalizeHandle(p, name)
 	if !ok || suffixed && p != link.Facebook {
 		return identity{}, false
 	}
@@ -100,7 +100,7 @@ func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool)
 	return w.accountByNumber(p, number), true
 }
 
-// accountByID returns the account with the given id on the platform p (a channel id or a numeric id). It returns false if the id is not valid.
+// accountByID returns the account with the given id (a channel id or a numeric id) on a platform. It returns false if the id is not valid.
 func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false
@@ -162,7 +162,7 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	if !ok || !validID(p, id) {
 		return false
 	}
-	if folded, _ := foldHandle(p, handle); folded != "" {
+	if folded, _ := normalizeHandle(p, handle); folded != "" {
 		if _, passed := w.renamedHandle(p, folded); passed {
 			return true
 		}
@@ -171,8 +171,8 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	return true
 }
 
-// setAuthor makes owner the author of the video with the given id. It does nothing if the video has no author yet and World already has the
-// authors of maxRemembered videos.
+// setAuthor makes an account the author of the video with the given id. It does nothing if the video has no author yet and World already
+// has the authors of maxRemembered videos.
 func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,8 +260,8 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheckValue returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. The parameter
-// bits is the length of the check value.
+// idCheckValue returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. The check
+// value has the given number of bits.
 func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }
@@ -270,7 +270,7 @@ func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
 func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	if p == link.YouTube {
 		key := hash(w.seed, "channel")
-		first := scramble(uint64(number)<<32|w.idCheckValue(p, number, 32), 64, key)
+		first := encryptNumber(uint64(number)<<32|w.idCheckValue(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
 		raw = binary.BigEndian.AppendUint64(raw, mixBits(first^key))
 		return "UC" + base64.RawURLEncoding.EncodeToString(raw)
@@ -287,7 +287,7 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 		if err != nil || len(raw) != 16 {
 			return 0, false
 		}
-		number = uint32(unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "channel")) >> 32)
+		number = uint32(decryptNumber(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "channel")) >> 32)
 	} else {
 		ids := accountIDs(p)
 		n, err := strconv.ParseUint(id, 10, 64)

@@ -71,8 +71,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category in list has the probability perMille/1000. The category normal has the remaining
-// probability.
+// pickCategory returns a random category. Each category in list has its own probability, perMille/1000. The normal category has the
+// remaining probability.
 func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 	at := d.intBelow(categoryPerMille)
 	for _, s := range list {
@@ -92,8 +92,7 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return categoryNames(accountShares(p), AccountNormal)
 }
 
-// categoryNames returns the names of categories without duplicates: first the category in the parameter normal, and then the categories in the
-// slice list, sorted by name.
+// categoryNames returns the names of categories without duplicates: first the normal category, and then the others, sorted by name.
 func categoryNames[C ~string](list []share[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

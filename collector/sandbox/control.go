@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveControl answers the control requests, with which tests set and read the state of the sandbox. The parameter path is the part of the
+// serveControl answers the control requests, with which tests set and read the state of the sandbox. The given path is the part of the
 // URL's path after /_control/.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	methods, ok := map[string]map[string]func(*http.Request) reply{

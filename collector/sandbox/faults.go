@@ -69,15 +69,15 @@ func (f *faults) setRule(r rule) {
 	f.rules[r.Source] = &r
 }
 
-// clearRules removes the rule of the given source, or every rule if the parameter source is "".
-func (f *faults) clearRules(source string) {
+// clearRules removes the rule of the given source, or every rule if the source is "".
+func (f *faults) clearRules(sourceName string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if source == "" {
+	if sourceName == "" {
 		clear(f.rules)
 		return
 	}
-	delete(f.rules, source)
+	delete(f.rules, sourceName)
 }
 
 // listRules returns a copy of all active rules, in alphabetical order of their sources.
@@ -91,9 +91,9 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. The
-// result ok is false if no rule applies. takeRule counts the call in the rule's field Used, and deletes the rule after Count calls. The
-// result earlier is the number of earlier calls to which the rule was applied.
+// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. It
+// returns false if no rule applies. takeRule counts the call in rule.Used, and deletes the rule after rule.Count calls. It also returns the
+// number of earlier calls to which the rule was applied.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,19 +179,19 @@ func decodeJSON(raw []byte) any {
 	return value
 }
 
-// drop is returned by the function change to make rewriteJSON remove a member or a list element.
+// drop is a result of the function that rewriteJSON calls. It makes rewriteJSON remove the member or list element.
 type drop struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value in which each part is replaced by the result of the function change, innermost parts
-// first. The parameter key of change is the name of the member that has the part as its value. For an element of a list, it is the name of
-// the member that has the list.
-func rewriteJSON(value any, change func(key string, value any) any) any {
+// rewriteJSON returns a copy of a decoded JSON value in which each part is replaced by the result of a function, innermost parts first. The
+// function gets the part as its value. Its key is the name of the member with this value or, for an element of a list, the name of the
+// member with the list.
+func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // the keys are sorted, so that the function change is always called in the same order
+			for _, name := range slices.Sorted(maps.Keys(v)) { // the keys are sorted, so that the function is always called in the same order
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}
@@ -206,7 +206,7 @@ func rewriteJSON(value any, change func(key string, value any) any) any {
 			}
 			value = out
 		}
-		return change(key, value)
+		return replacement(key, value)
 	}
 	return walk("", value)
 }

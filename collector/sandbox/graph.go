@@ -25,8 +25,7 @@ type graphField struct {
 // graphName matches the name of a field or modifier at the start of a text.
 var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
 
-// parseGraphFields parses the parameter "fields". If its syntax is wrong, the result ok is false, and the result position is the index of
-// the error in the text.
+// parseGraphFields parses the parameter "fields". If its syntax is wrong, ok is false, and position is the index of the error in the text.
 func parseGraphFields(text string) (fields []graphField, position int, ok bool) {
 	rest := text
 	fields, ok = parseGraphList(&rest)
@@ -36,42 +35,43 @@ func parseGraphFields(text string) (fields []graphField, position int, ok bool) 
 	return fields, len(text) - len(rest), ok
 }
 
-// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest. The parameter rest is
-// the text that is not yet parsed.
-func parseGraphList(rest *string) (fields []graphField, ok bool) {
+// parseGraphList parses a list of fields, which are separated by commas, at the start of the unparsed text, and removes the list from this
+// text.
+func parseGraphList(unparsed *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
-		if f.name, ok = parseGraphName(rest); !ok {
+		if f.name, ok = parseGraphName(unparsed); !ok {
 			return nil, false
 		}
-		for strings.HasPrefix(*rest, ".") {
-			*rest = (*rest)[1:]
-			name, ok := parseGraphName(rest)
-			if !ok || !strings.HasPrefix(*rest, "(") {
+		for strings.HasPrefix(*unparsed, ".") {
+			*unparsed = (*unparsed)[1:]
+			name, ok := parseGraphName(unparsed)
+			if !ok || !strings.HasPrefix(*unparsed, "(") {
 				return nil, false
 			}
-			value, after, closed := strings.Cut((*rest)[1:], ")")
+			value, after, closed := strings.Cut((*unparsed)[1:], ")")
 			if !closed || strings.ContainsAny(value, "(){}") {
 				return nil, false
 			}
-			f.modifiers[name], *rest = value, after
+			f.modifiers[name], *unparsed = value, after
 		}
-		if strings.HasPrefix(*rest, "{") {
-			*rest = (*rest)[1:]
-			if f.fields, ok = parseGraphList(rest); !ok || !strings.HasPrefix(*rest, "}") {
+		if strings.HasPrefix(*unparsed, "{") {
+			*unparsed = (*unparsed)[1:]
+			if f.fields, ok = parseGraphList(unparsed); !ok || !strings.HasPrefix(*unparsed, "}") {
 				return nil, false
 			}
-			*rest = (*rest)[1:]
+			*unparsed = (*unparsed)[1:]
 		}
 		fields = append(fields, f)
-		if !strings.HasPrefix(*rest, ",") {
+		if !strings.HasPrefix(*unparsed, ",") {
 			return fields, true
 		}
-		*rest = (*rest)[1:]
+		*unparsed = (*unparsed)[1:]
 	}
 }
 
-// parseGraphName parses a name at the start of rest, and removes the name from rest. It returns false if rest does not start with a name.
+// parseGraphName parses a name at the start of the unparsed text, and removes the name from this text. It returns false if the text does
+// not start with a name.
 func parseGraphName(rest *string) (string, bool) {
 	word := graphName.FindString(*rest)
 	*rest = (*rest)[len(word):]
@@ -81,8 +81,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. The
-// functions in the map edges return these values.
+// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. For
+// each edge, edges has a function that returns the value.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -115,11 +115,11 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of the list of the given ids. The page begins at cursor and has at most limit entries. The function node returns
-// the object of an entry, and fields are the requested fields of this object. The parameter listURL is the URL of the list without the
-// cursor, or "" for a list inside another object. If the function shown is not nil, graphPage removes the entries for which it returns false.
-// The page can then be short or empty although more pages follow.
-func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
+// graphPage returns one page of the list of the given ids. The page begins at the cursor and has at most limit entries. Each entry is the
+// object that nodeOf returns for its id, with the requested fields. listURL is the URL of the list without the cursor, or "" for a list
+// inside another object. If isShown is not nil, graphPage removes the entries for which isShown returns false. The page can then be short
+// or empty although more pages follow.
+func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, isShown func(id string) bool, nodeOf func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
@@ -137,10 +137,10 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 	part, nextStart := listPart(ids, start, size)
 	data := []any{}
 	for _, id := range part {
-		if shown != nil && !shown(id) {
+		if isShown != nil && !isShown(id) {
 			continue
 		}
-		item, bad := node(id).selectFields(fields)
+		item, bad := nodeOf(id).selectFields(fields)
 		if bad != nil {
 			return nil, bad
 		}
@@ -163,7 +163,7 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 
 const cursorPrefix = "sandbox-list:"
 
-// graphCursor returns the cursor for the list entry with index offset.
+// graphCursor returns the cursor for the list entry with the given index.
 func graphCursor(offset int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(offset)))
 }
@@ -186,11 +186,11 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The parameter path is VERSION/PATH. The function validToken reports
-// whether an access token is valid. The function answer returns the reply to a request that has passed all checks.
-func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, validToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. isValidToken reports whether an access
+// token is valid. answer returns the reply to a request that has passed all checks.
+func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, isValidToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
-	s.serveCall(w, c, graphFaultReplies(source), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForGraph(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
 		values, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch given := values.Get("access_token"); {
@@ -198,7 +198,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 			return markRefused(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
 		case given == "":
 			return markRefused(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
-		case !validToken(given):
+		case !isValidToken(given):
 			return markRefused(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
 		}
 		if bad := s.meta.checkProof(values); bad != nil {
@@ -255,8 +255,8 @@ var graphLimits = map[string]struct {
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
-// graphFaultReplies returns the answers of the Graph API to calls with a fault. The parameter source is sourceInstagram or sourceFacebook.
-func graphFaultReplies(source string) errorReplies {
+// errorRepliesForGraph returns the answers of the Graph API to calls with a fault. The source is sourceInstagram or sourceFacebook.
+func errorRepliesForGraph(source string) errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return graphError(http.StatusBadRequest, 4, 0, "(#4) Application request limit reached").

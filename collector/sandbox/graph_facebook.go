@@ -156,15 +156,15 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 // minInsightViews is the number of views that a video must have before the API returns its insights.
 const minInsightViews = 5
 
-// serveFacebookInsights answers ID/video_insights. The parameter owner is the id of the page to which the token belongs, or "". The parameter
-// metrics has the names of the requested metrics, separated by commas.
-func (s *Sandbox) serveFacebookInsights(c *call, owner, id, metrics string) reply {
+// serveFacebookInsights answers ID/video_insights. The token of the request belongs to tokenPage, the id of a page, or to no page ("").
+// metricNames is a list that is separated by commas.
+func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
 		return graphMissingError(id)
 	}
-	if t.Account.ID != owner {
-		if owner == "" {
+	if t.Account.ID != tokenPage {
+		if tokenPage == "" {
 			return graphError(http.StatusBadRequest, 190, 0, "(#190) This method must be called with a Page Access Token")
 		}
 		return graphError(http.StatusBadRequest, 10, 0, "(#10) This endpoint requires the page's own access token")
@@ -184,7 +184,7 @@ func (s *Sandbox) serveFacebookInsights(c *call, owner, id, metrics string) repl
 		"post_video_social_actions": object{"COMMENT": *t.Comments, "SHARE": *t.Shares}, "post_video_likes_by_reaction_type": object{"REACTION_LIKE": likes},
 	}
 	data := []object{}
-	for metric := range strings.SplitSeq(metrics, ",") {
+	for metric := range strings.SplitSeq(metricNames, ",") {
 		value, ok := values[metric]
 		if !ok {
 			return graphError(http.StatusBadRequest, 100, 0, "(#100) The value must be a valid insights metric: "+strings.Join(facebookMetrics, ", "))

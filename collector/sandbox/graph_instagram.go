@@ -94,8 +94,8 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	return n
 }
 
-// instagramUserNode returns an account as a node of the Graph API. The parameter discovered is true if the request uses business discovery.
-func (s *Sandbox) instagramUserNode(c *call, i identity, discovered bool) graphNode {
+// instagramUserNode returns an account as a node of the Graph API. isDiscovery is true if the request uses business discovery.
+func (s *Sandbox) instagramUserNode(c *call, i identity, isDiscovery bool) graphNode {
 	t := s.world.accountData(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
 		"id": instagramUserID(i.number), "username": t.Handle, "name": t.Name, "biography": t.Bio, "followers_count": *t.Followers,
@@ -112,15 +112,15 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, discovered bool) graphN
 				return nil, &bad
 			}
 		}
-		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, discovered) })
+		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, isDiscovery) })
 		return list, bad
 	}
 	return n
 }
 
-// instagramMediaNode returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
-// likes. Otherwise it has the hidden likes but no views.
-func (s *Sandbox) instagramMediaNode(c *call, code string, discovered bool) graphNode {
+// instagramMediaNode returns a post as a node of the Graph API. If the request uses business discovery, the node has the views but no
+// hidden likes. Otherwise it has the hidden likes but no views.
+func (s *Sandbox) instagramMediaNode(c *call, code string, isDiscovery bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
@@ -130,10 +130,10 @@ func (s *Sandbox) instagramMediaNode(c *call, code string, discovered bool) grap
 	switch {
 	case t.Likes != nil:
 		n.fields["like_count"] = *t.Likes
-	case !discovered:
+	case !isDiscovery:
 		n.fields["like_count"] = t.hiddenLikes(s.world)
 	}
-	if discovered {
+	if isDiscovery {
 		n.fields["view_count"] = t.Views
 	}
 	return n
@@ -151,10 +151,9 @@ var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved",
 // metricName matches the name of a metric.
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
-// serveInstagramInsights answers ID/insights. The parameter code is the shortcode of the post. The parameter metrics has the names of the
-// requested metrics, separated by commas.
-func (s *Sandbox) serveInstagramInsights(c *call, id, code, metrics string) reply {
-	t, _ := s.world.Video(link.Instagram, code, c.now)
+// serveInstagramInsights answers ID/insights. The post has the given shortcode. metricNames is a list that is separated by commas.
+func (s *Sandbox) serveInstagramInsights(c *call, id, shortcode, metricNames string) reply {
+	t, _ := s.world.Video(link.Instagram, shortcode, c.now)
 	shares, saved := t.Views/200, t.Views/150 // the values are derived from the views, because World generates no shares and bookmarks for Instagram
 	likes := int64(0)
 	if t.Likes != nil {
@@ -163,7 +162,7 @@ func (s *Sandbox) serveInstagramInsights(c *call, id, code, metrics string) repl
 	values := map[string]int64{"views": t.Views, "likes": likes, "comments": *t.Comments, "shares": shares, "saved": saved, "reach": t.Views * 4 / 5,
 		"total_interactions": likes + *t.Comments + shares + saved}
 	data := []object{}
-	for metric := range strings.SplitSeq(metrics, ",") {
+	for metric := range strings.SplitSeq(metricNames, ",") {
 		value, ok := values[metric]
 		if !ok || !metricName.MatchString(metric) {
 			return graphError(http.StatusBadRequest, 100, 0, "(#100) metric[0] must be one of the following values: "+strings.Join(instagramMetrics, ", "))

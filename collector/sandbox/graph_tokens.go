@@ -79,8 +79,8 @@ func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. The result ok is
-// false if the token is not valid.
+// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. It returns false
+// if the token is not valid.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.settings()
 	switch token {
@@ -115,11 +115,11 @@ func (s *Sandbox) serveFacebookOwnPages(c *call, q graphRequest, owner string) r
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The parameter owner is
-// the id of a page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. On
-// Facebook, pages of a newer type have this restriction too.
-func (s *Sandbox) requirePageToken(owner, page string) *reply {
-	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
+// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The owner is the page
+// with the id tokenPage, or the system user if tokenPage is "". The system user may read all pages except the second and third page in
+// FacebookPages. On Facebook, pages of a newer type have this restriction too.
+func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
+	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
 	}
 	bad := graphError(http.StatusBadRequest, 210, 0, "(#210) A page access token is required to request this resource.")

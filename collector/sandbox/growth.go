@@ -10,7 +10,7 @@ import (
 // curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so
 // that none of them ever exceeds the views.
 type curve struct {
-	final     float64    // the number of views that the video approaches
+	final     float64    // number of views that the video has in the end; it comes ever closer to this number
 	tau, beta float64    // scale in seconds and exponent of the power law by which the views grow with the age (see viewsFraction)
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
@@ -20,10 +20,10 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. The parameter account is the account number that is derived from the video id, even if
-// a request has made another account the author. The counts of a video must not depend on earlier requests.
-func (w *World) growthCurve(p link.Platform, id string, account uint32, c Category) curve {
-	scale := rng{w.accountKey("scale", p, account)}
+// growthCurve returns the random growth curve of a video. The account number that is derived from the video id is used even if a request
+// has made another account the author. So the counts of a video do not depend on earlier requests.
+func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
+	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
 	d := rng{hash(w.seed, "curve", string(p), id)}
 	v := curve{

@@ -48,11 +48,11 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of good, the correct answer. The
-// parameter n is the number of earlier calls with this fault, and selects the kind of change.
-func hostileJSON(n int, good reply) reply {
+// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of the correct answer. The number
+// of earlier calls with this fault selects the kind of change.
+func hostileJSON(earlierCalls int, correct reply) reply {
 	variants := hostileVariants()
-	return variants[n%len(variants)].apply(good)
+	return variants[earlierCalls%len(variants)].apply(correct)
 }
 
 // withBody returns a copy of the reply whose body consists of the bytes in raw.
@@ -61,10 +61,10 @@ func (r reply) withBody(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of the function change.
-func changeMembers(change func(key string, value any) any) func(reply) reply {
+// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of the function replacement.
+func changeMembers(replacement func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
-		good.body = rewriteJSON(decodeJSON(good.encodeBody()), change)
+		good.body = rewriteJSON(decodeJSON(good.encodeBody()), replacement)
 		return good
 	}
 }
@@ -109,11 +109,11 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns an id as a JSON number. A parser that uses float64 loses the last digits of this number. The parameter key is the name
-// of the member that has the value. If this member does not contain an id, numericID returns the value unchanged.
-func numericID(key string, value any) any {
+// numericID returns an id as a JSON number. A parser that uses float64 loses the last digits of this number. If the member with the given
+// name does not contain an id, numericID returns the value unchanged.
+func numericID(memberName string, value any) any {
 	id, ok := value.(string)
-	if !idKeys[key] || !ok {
+	if !idKeys[memberName] || !ok {
 		return value
 	}
 	if plainNumber.MatchString(id) {
@@ -193,18 +193,18 @@ func withImpossibleCounts(good reply) reply {
 }
 
 // hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. The parameter n is the number of earlier calls with this fault, and selects the URL. The parameter good is the correct answer.
-// If it is not a redirect, hostileRedirect returns it unchanged.
-func hostileRedirect(n int, good reply) reply {
+// request. The number of earlier calls with this fault selects the URL. If the correct answer is not a redirect, hostileRedirect returns it
+// unchanged.
+func hostileRedirect(earlierCalls int, correct reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",
 		"https://www.tiktok.com@evil.example/@a/video/7106594312292453675", "javascript:alert(1)", "file:///etc/passwd",
 		"//evil.example/", "https://[::ffff:10.0.0.1]/", "https://www.tiktok.com:8443/@a/video/7106594312292453675", "%zz://",
 		strings.Repeat("https://www.tiktok.com/", 5000), "",
 	}
-	if !good.isRedirect() {
-		return good
+	if !correct.isRedirect() {
+		return correct
 	}
-	good.status = http.StatusFound
-	return good.withHeader("Location", targets[n%len(targets)])
+	correct.status = http.StatusFound
+	return correct.withHeader("Location", targets[earlierCalls%len(targets)])
 }

@@ -65,7 +65,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		if err != nil || uploaded < tiktokSince || uploaded > at.Unix() {
 			return byHash
 		}
-		return origin{uint32(unscramble(n&0xffffffff, 32, w.timeKey(p, uploaded))), uploaded}
+		return origin{uint32(decryptNumber(n&0xffffffff, 32, w.timeKey(p, uploaded))), uploaded}
 	case link.Instagram:
 		n, ok := shortcodeNumber(publicShortcode(id))
 		ms := int64(n>>23) + instagramEpoch
@@ -74,13 +74,13 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 			return byHash
 		}
 		scrambled := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
-		return origin{uint32(unscramble(scrambled, 32, w.timeKey(p, uploaded))), uploaded}
+		return origin{uint32(decryptNumber(scrambled, 32, w.timeKey(p, uploaded))), uploaded}
 	case link.YouTube:
 		raw, err := base64.RawURLEncoding.DecodeString(id)
 		if err != nil || len(raw) != 8 {
 			return byHash
 		}
-		n := unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
+		n := decryptNumber(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
 		if uploaded <= at.Unix() && w.uploadSchedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
@@ -98,20 +98,19 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of the video that an account uploaded at the time in the parameter uploaded, a Unix time in seconds. The parameter
-// index is the position of the video among the account's uploads, oldest first, counted from 0. The method originOf computes the account and
-// the time from the id.
-func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
+// uploadID returns the id of the video that an account uploaded at the given Unix time in seconds. The index of the video is its position
+// among the account's uploads, oldest first, counted from 0. originOf computes the account and the time from the id.
+func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int64) string {
 	switch p {
 	case link.TikTok:
-		low := scramble(uint64(account), 32, w.timeKey(p, uploaded))
-		return strconv.FormatUint(uint64(uploaded)<<32|low, 10)
+		low := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
+		return strconv.FormatUint(uint64(uploadTime)<<32|low, 10)
 	case link.Instagram:
-		scrambled := scramble(uint64(account), 32, w.timeKey(p, uploaded))
-		ms := uint64(uploaded*1000) + scrambled>>23 - instagramEpoch
+		scrambled := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
+		ms := uint64(uploadTime*1000) + scrambled>>23 - instagramEpoch
 		return shortcode(ms<<23 | scrambled&0x7fffff)
 	case link.YouTube:
-		n := scramble(uint64(account)<<32|uint64(uint32(uploaded)), 64, hash(w.seed, "id", string(p)))
+		n := encryptNumber(uint64(account)<<32|uint64(uint32(uploadTime)), 64, hash(w.seed, "id", string(p)))
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
 	default:
 		return strconv.FormatUint(facebookBase+w.packFacebookID(account, index), 10)
@@ -132,8 +131,8 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	return uint64(account)<<19 | low ^ mixBits(key+uint64(account))&0x7ffff
 }
 
-// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. The result ok is false if the
-// check value is wrong.
+// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. It returns false if the check
+// value is wrong.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)
@@ -151,7 +150,7 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// shortcodeNumber returns the number that a shortcode encodes. The result ok is false if the number does not fit into 64 bits.
+// shortcodeNumber returns the number that a shortcode encodes. It returns false if the number does not fit into 64 bits.
 func shortcodeNumber(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false
@@ -167,7 +166,7 @@ func shortcodeNumber(code string) (uint64, bool) {
 	return n, true
 }
 
-// shortcode returns the Instagram shortcode that encodes the number n.
+// shortcode returns the Instagram shortcode that encodes a number.
 func shortcode(n uint64) string {
 	var digits [11]byte
 	at := len(digits)

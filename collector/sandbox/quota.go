@@ -44,13 +44,13 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.spendUnit(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// spendUnit spends one unit of a bucket on the date of t, in the time zone of t. It returns false if all units in the parameter limit are
-// already spent on this date.
-func (q *quota) spendUnit(bucket string, t time.Time, limit int) bool {
+// spendUnit spends one unit of a bucket on the date of t, in the time zone of t. It returns false if the daily limit of the bucket is
+// reached on this date.
+func (q *quota) spendUnit(bucket string, t time.Time, dailyLimit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := t.Format(time.DateOnly) + " " + bucket
-	if q.spent[key] >= limit {
+	if q.spent[key] >= dailyLimit {
 		return false
 	}
 	q.spent[key]++

@@ -58,28 +58,29 @@ func (d *rng) normalFloat() float64 {
 // pickRandom returns a random element of list.
 func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
 
-// scrambleRounds is the number of rounds of the Feistel network with which scramble encrypts and unscramble decrypts.
-const scrambleRounds = 6
+// feistelRounds is the number of rounds of the Feistel network with which encryptNumber encrypts and decryptNumber decrypts.
+const feistelRounds = 6
 
-// scramble encrypts a number with a key and returns a number with the same number of bits, which must be even. It is a Feistel network.
-// unscramble decrypts the result. Generated ids contain scrambled account numbers: they look random, but the number can be recovered.
-func scramble(x uint64, bits uint, key uint64) uint64 {
+// encryptNumber encrypts a number with a key by a Feistel network. The result has the same number of bits, which must be even.
+// decryptNumber decrypts the result. Generated ids contain encrypted account numbers. So the ids look random, but the account number can be
+// computed from the id.
+func encryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1
 	left, right := x>>half&mask, x&mask
-	for round := range uint64(scrambleRounds) {
+	for round := range uint64(feistelRounds) {
 		left, right = right, left^(mixBits(key^round<<60^right)&mask)
 	}
 	return left<<half | right
 }
 
-// unscramble decrypts the result of scramble: it returns y if x is scramble(y, bits, key).
-func unscramble(x uint64, bits uint, key uint64) uint64 {
+// decryptNumber decrypts a result of encryptNumber.
+func decryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1
 	left, right := x>>half&mask, x&mask
-	for round := range uint64(scrambleRounds) {
-		left, right = right^(mixBits(key^(scrambleRounds-1-round)<<60^left)&mask), left
+	for round := range uint64(feistelRounds) {
+		left, right = right^(mixBits(key^(feistelRounds-1-round)<<60^left)&mask), left
 	}
 	return left<<half | right
 }

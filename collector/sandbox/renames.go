@@ -25,10 +25,10 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If the parameter reuse is
-// true, the old handle then belongs to another account. If the parameter reuse is false, the old handle then belongs to no account.
-func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) error {
-	old, ok := foldHandle(p, handle)
+// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If reuseHandle is true,
+// the old handle then belongs to another account. Otherwise it then belongs to no account.
+func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bool) error {
+	old, ok := normalizeHandle(p, handle)
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
 	}
@@ -36,12 +36,12 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) er
 	if !ok || w.accountCategory(p, account.number) == AccountGone {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
 	}
-	folded, ok := foldHandle(p, newHandle)
+	folded, ok := normalizeHandle(p, newHandle)
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoHandle, newHandle)
 	}
 	next := handleOwner{unused: true}
-	if reuse {
+	if reuseHandle {
 		next = handleOwner{number: w.otherAccount(p, account.number)}
 	}
 	w.mu.Lock()
@@ -54,7 +54,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) er
 	w.renamed[handleRef{p, folded}] = handleOwner{number: account.number}
 	w.renamed[handleRef{p, old}] = next
 	w.setHandle(accountRef{p, account.number}, folded)
-	if reuse {
+	if reuseHandle {
 		w.setHandle(accountRef{p, next.number}, old)
 	}
 	return nil
@@ -76,7 +76,7 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. The result ok is false if no rename
+// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. It returns false if no rename
 // concerned the handle. Such a handle belongs to the account for which it was generated.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()

@@ -17,8 +17,8 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // the value to send as JSON; ignored if the field raw is not nil
-	raw     []byte // the bytes to send; nil means that the field body is sent
+	body    any    // the value to send as JSON, if raw is nil
+	raw     []byte // the bytes to send instead of a JSON value
 	kind    string // content type of the body; "" means JSON
 	pretty  bool   // true to send indented JSON
 	refused bool   // true if the reply refuses a request without a valid credential or path; no fault changes such a reply
@@ -46,8 +46,8 @@ func (r reply) withRetryAfter(seconds *int) reply {
 	return r.withHeader("Retry-After", strconv.Itoa(*seconds))
 }
 
-// truncated returns the reply without the second half of its body. If promiseAll is true, Content-Length is the length of the whole body,
-// and otherwise the length of the first half.
+// truncated returns the reply without the second half of its body. Content-Length is the length of the whole body if promiseAll is true,
+// and the length of the first half otherwise.
 func (r reply) truncated(promiseAll bool) reply {
 	r.truncate, r.promiseAll = true, promiseAll
 	return r

@@ -65,7 +65,7 @@ func New(o Options) *Sandbox {
 func (s *Sandbox) World() *World { return s.world }
 
 // Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox. The
-// parameter baseURL is the URL at which the sandbox's Handler is served.
+// sandbox's Handler must be served at baseURL.
 func (s *Sandbox) Settings(baseURL string) []string {
 	base := strings.TrimRight(baseURL, "/")
 	return []string{
@@ -152,16 +152,15 @@ const (
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies has functions that create the wrong answers of one simulated source, in the format of its platform. The function hostile
-// returns a malformed or misleading answer. Its parameter good is the correct answer. Its parameter n is the number of earlier hostile
-// answers, and selects one of the variants.
+// errorReplies has functions that create the wrong answers of one simulated source, in the format of its platform.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
-	hostile                              func(n int, good reply) reply
+	// hostile turns the correct answer into a malformed or misleading one. The number of earlier hostile answers selects one of the variants.
+	hostile func(earlierCalls int, correct reply) reply
 }
 
-// serveCall records a call in the call log, calls the function answer and sends its reply. If a fault of the source is active, serveCall
-// delays, changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
+// serveCall records a call in the call log, and sends the reply that answer returns. If a fault of the source is active, serveCall delays,
+// changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
 func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.record(c)

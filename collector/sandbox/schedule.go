@@ -22,9 +22,9 @@ const (
 // that it is before epoch.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. The
-// anchor is epoch if clockTime, the time of the sandbox's clock, is not before epoch. Otherwise it is the latest time that is not after
-// clockTime and is a whole number of anchor intervals before epoch.
+// anchorFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. If the
+// sandbox's clock is not before epoch, the anchor is epoch. Otherwise the anchor is the latest time that is not after the clock's time and
+// is a whole number of anchor intervals before epoch.
 func anchorFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -40,8 +40,8 @@ type schedule struct {
 	key      uint64
 }
 
-// uploadSchedule returns the upload schedule of the account with the given number. It depends on clockTime, the time of the sandbox's clock, only
-// if the clock was set to a time before epoch.
+// uploadSchedule returns the upload schedule of the account with the given number. It is always the same while the sandbox's clock is not
+// before epoch. If the clock is set to an earlier time, it is another one.
 func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
@@ -78,7 +78,7 @@ func (s schedule) hasUploadAt(second int64) bool {
 	return index < maxUploads && s.uploadTime(index) == second
 }
 
-// accountKey returns the seed of the random numbers for one property of an account. The parameter facet is the name of the property.
-func (w *World) accountKey(facet string, p link.Platform, account uint32) uint64 {
-	return hash(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
+// accountKey returns the seed of the random numbers for one property of an account.
+func (w *World) accountKey(propertyName string, p link.Platform, account uint32) uint64 {
+	return hash(w.seed, propertyName, string(p), strconv.FormatUint(uint64(account), 10))
 }

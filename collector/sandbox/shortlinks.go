@@ -73,8 +73,8 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before epoch,
-// so the result does not depend on the clock. If the parameter photo is true, shortLinkVideo returns the slideshow that World.Find returns, and
+// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before
+// epoch, so the result does not depend on the clock. If photo is true, shortLinkVideo returns the slideshow that World.Find returns, and
 // the author of this slideshow.
 func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
@@ -153,7 +153,7 @@ func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
-	s.serveCall(w, c, shortLinkFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForShortLinks(), func(c *call) reply {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return markRefused(htmlReply(http.StatusMethodNotAllowed, "Method Not Allowed")).withHeader("Allow", "GET, HEAD")
 		}
@@ -172,7 +172,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// redirectReply returns the reply to a request for the short link l: a redirect to the target t, or status 404 if the link is a missing one
+// redirectReply returns the reply to a request for a short link: a redirect to its target, or status 404 if the link is a missing one
 // (shortMissing).
 func redirectReply(l link.Link, t target) reply {
 	status := http.StatusFound
@@ -217,8 +217,8 @@ func htmlReply(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
-// shortLinkFaultReplies returns the answers to requests for short links with a fault.
-func shortLinkFaultReplies() errorReplies {
+// errorRepliesForShortLinks returns the wrong answers that requests for short links get because of a fault.
+func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },
 		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for a rate limit, because short links have no quota

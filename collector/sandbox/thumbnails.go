@@ -26,8 +26,8 @@ func (t VideoTruth) ThumbnailURL() string {
 	return "https://scontent.xx.fbcdn.net/sandbox/" + t.ID + ".jpg"
 }
 
-// serveThumbnail answers a request for the thumbnail at https://HOST/PATH. The parameter rest is HOST/PATH. The answer is a drawn picture.
-// Its colours depend on PATH, so that the thumbnails of different videos differ.
+// serveThumbnail answers a request for the thumbnail at https://HOST/PATH. The answer is a drawn picture. Its colours depend on PATH, so
+// that the thumbnails of different videos differ.
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
 	if r.Method != http.MethodGet || !strings.Contains(path, "/") {
@@ -51,9 +51,9 @@ func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest st
 // drawPicture draws a sun above three rows of hills.
 func drawPicture(d rng, width, height int) image.Image {
 	hue := d.fraction()
-	sky, ground := shade(hue, 0.45, 0.92), shade(hue+0.08+0.3*d.fraction(), 0.55, 0.55)
+	sky, ground := colourOf(hue, 0.45, 0.92), colourOf(hue+0.08+0.3*d.fraction(), 0.55, 0.55)
 	sunX, sunY, radius := (0.2+0.6*d.fraction())*float64(width), (0.15+0.25*d.fraction())*float64(height), (0.08+0.08*d.fraction())*float64(height)
-	sun := shade(0.1+0.06*d.fraction(), 0.55, 1)
+	sun := colourOf(0.1+0.06*d.fraction(), 0.55, 1)
 	type hills struct{ base, swing, phase, steps float64 }
 	var rows []hills
 	for i := range 3 {
@@ -62,13 +62,13 @@ func drawPicture(d rng, width, height int) image.Image {
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
 		for x := range width {
-			c := blend(sky, color.RGBA{0xff, 0xff, 0xff, 0xff}, 0.5*float64(y)/float64(height))
+			c := blendColours(sky, color.RGBA{0xff, 0xff, 0xff, 0xff}, 0.5*float64(y)/float64(height))
 			if math.Hypot(float64(x)-sunX, float64(y)-sunY) < radius {
 				c = sun
 			}
 			for i, h := range rows {
 				if float64(y)/float64(height) > h.base+h.swing*math.Sin(h.phase+h.steps*float64(x)/float64(width)) {
-					c = blend(sky, ground, 0.45+0.25*float64(i))
+					c = blendColours(sky, ground, 0.45+0.25*float64(i))
 				}
 			}
 			picture.SetRGBA(x, y, c)
@@ -77,8 +77,8 @@ func drawPicture(d rng, width, height int) image.Image {
 	return picture
 }
 
-// shade returns a colour. The parameter hue is a fraction of the colour circle, and saturation and value are from 0 to 1.
-func shade(hue, saturation, value float64) color.RGBA {
+// colourOf returns a colour. The hue is a fraction of the colour circle. The saturation and the value are from 0 to 1.
+func colourOf(hue, saturation, value float64) color.RGBA {
 	channel := func(shift float64) uint8 {
 		_, part := math.Modf(hue + shift)
 		strength := min(1, max(0, math.Abs(part*6-3)-1))
@@ -87,8 +87,8 @@ func shade(hue, saturation, value float64) color.RGBA {
 	return color.RGBA{channel(0), channel(2.0 / 3), channel(1.0 / 3), 0xff}
 }
 
-// blend returns a colour between a and b. The parameter part is the share of b, from 0 to 1.
-func blend(a, b color.RGBA, part float64) color.RGBA {
-	between := func(a, b uint8) uint8 { return uint8(float64(a) + (float64(b)-float64(a))*part) }
+// blendColours returns a colour between a and b. The share of b is from 0 to 1.
+func blendColours(a, b color.RGBA, shareOfB float64) color.RGBA {
+	between := func(a, b uint8) uint8 { return uint8(float64(a) + (float64(b)-float64(a))*shareOfB) }
 	return color.RGBA{between(a.R, b.R), between(a.G, b.G), between(a.B, b.B), 0xff}
 }

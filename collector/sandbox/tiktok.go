@@ -41,9 +41,9 @@ type tiktokLogins struct {
 	newest map[string]int // generation of the newest refresh token, by name of the login
 }
 
-// newTikTokLogins returns an empty set of logins. The parameter now is the start time of the process.
-func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
-	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
+// newTikTokLogins returns an empty set of logins.
+func newTikTokLogins(seed uint64, processStart time.Time) *tiktokLogins {
+	return &tiktokLogins{seed: seed, started: strconv.FormatInt(processStart.UnixNano(), 36), newest: map[string]int{}}
 }
 
 // signToken returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
@@ -52,7 +52,7 @@ func (l *tiktokLogins) signToken(kind, content string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }
 
-// parseToken returns the kind of a token and the parts of its content, which are separated by dots. The result ok is false if the signature is
+// parseToken returns the kind of a token and the parts of its content, which are separated by dots. It returns false if the signature is
 // wrong.
 func (l *tiktokLogins) parseToken(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
@@ -95,7 +95,7 @@ func (l *tiktokLogins) exchangeToken(refresh string, now time.Time) (object, boo
 // tiktokOpenID is TikTok's id of the account that has logged in to the Display API.
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-// newAccessToken returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds, beginning at the time now.
+// newAccessToken returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds from now on.
 func (l *tiktokLogins) newAccessToken(kind, login string, now time.Time) string {
 	return l.signToken(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
@@ -130,8 +130,8 @@ type tiktokMethod struct {
 	token        string   // the required kind of token: "act" (access token of an account) or "clt" (client token)
 	get          bool     // true if the HTTP method is GET; false if it is POST
 	fields       []string // valid values of the query parameter "fields"
-	// answer answers a valid request. Its parameter wants is a function that returns true if a field is requested.
-	answer func(s *Sandbox, c *call, wants func(field string) bool) reply
+	// answer answers a valid request. It can ask isWanted whether a field is requested.
+	answer func(s *Sandbox, c *call, isWanted func(field string) bool) reply
 }
 
 // tiktokMethods has the methods of TikTok's APIs by path.
@@ -160,8 +160,7 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does. The parameter path is the part after
-// /tiktok/.
+// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does. The given path is the part after /tiktok/.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
@@ -173,7 +172,7 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 		return
 	}
 	c := &call{r: r, now: s.clock(), source: m.source, method: m.name}
-	s.serveCall(w, c, tiktokFaultReplies(), func(c *call) reply { return s.serveTikTokMethod(c, m) })
+	s.serveCall(w, c, errorRepliesForTikTok(), func(c *call) reply { return s.serveTikTokMethod(c, m) })
 }
 
 // serveTikTokMethod checks the token, the quota and the fields of a request, and then answers it with m.answer.
@@ -189,7 +188,7 @@ func (s *Sandbox) serveTikTokMethod(c *call, m tiktokMethod) reply {
 		return rep
 	}
 	if m.source == sourceTikTokResearch && !s.quota.chargeResearch(c.now) {
-		return tiktokFaultReplies().quotaSpent()
+		return errorRepliesForTikTok().quotaSpent()
 	}
 	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); !m.get && (err != nil || kind != "application/json") {
 		return tiktokInvalidRequest("Content-Type must be application/json")
@@ -274,8 +273,8 @@ func tiktokInvalidRequest(message string) reply {
 	return tiktokError(http.StatusBadRequest, "invalid_params", message)
 }
 
-// tiktokFaultReplies returns the answers of TikTok's APIs to calls with a fault.
-func tiktokFaultReplies() errorReplies {
+// errorRepliesForTikTok returns the answers of TikTok's APIs to calls with a fault.
+func errorRepliesForTikTok() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return tiktokError(http.StatusTooManyRequests, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
@@ -290,11 +289,11 @@ func tiktokFaultReplies() errorReplies {
 	}
 }
 
-// selectMembers returns a copy of members without those that are nil and those for which the function wants returns false.
-func selectMembers(members object, wants func(string) bool) object {
+// selectMembers returns a copy of an object with those members that are wanted and are not nil.
+func selectMembers(members object, isWanted func(string) bool) object {
 	out := object{}
 	for name, value := range members {
-		if wants(name) && value != nil {
+		if isWanted(name) && value != nil {
 			out[name] = value
 		}
 	}

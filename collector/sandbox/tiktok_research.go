@@ -78,15 +78,15 @@ func (q *researchQuery) validate() string {
 }
 
 // candidateIDs returns the sorted ids of all videos that satisfy at least one condition of the query. A condition on a handle selects the
-// videos that are in the account's list at the time at.
-func (s *Sandbox) candidateIDs(q researchQuery, at time.Time) []string {
+// videos that are in the account's list at listTime.
+func (s *Sandbox) candidateIDs(q researchQuery, listTime time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
 		for _, value := range c.Values {
 			if c.Field == "video_id" {
 				ids = append(ids, value)
 			} else if owner, ok := s.world.accountByHandle(link.TikTok, value); ok {
-				ids = append(ids, s.world.listedVideos(owner, at)...)
+				ids = append(ids, s.world.listedVideos(owner, listTime)...)
 			}
 		}
 	}

@@ -14,8 +14,7 @@ import (
 // apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	// run executes the actor and returns its items (its results). The result ok is false if the input contains neither a post nor a
-	// profile.
+	// run executes the actor and returns its items (its results). It returns false if the input contains neither a post nor a profile.
 	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 
@@ -43,7 +42,7 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
 	actor, known := findApifyActor(name)
 	c.platform, c.method = string(actor.platform), name
-	s.serveCall(w, c, apifyFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForApify(), func(c *call) reply {
 		token := c.r.URL.Query().Get("token")
 		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
 			token = bearer
@@ -149,8 +148,8 @@ func apifyError(status int, kind, message string) reply {
 	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
 }
 
-// apifyFaultReplies returns the answers of Apify to calls with a fault.
-func apifyFaultReplies() errorReplies {
+// errorRepliesForApify returns the answers of Apify to calls with a fault.
+func errorRepliesForApify() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return apifyError(http.StatusTooManyRequests, "rate-limit-exceeded", "You have exceeded the rate limit of 60 requests per second")

@@ -52,7 +52,7 @@ const (
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
-	s.serveCall(w, c, ensembleFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForEnsembleData(), func(c *call) reply {
 		// EnsembleData accepts an unencoded semicolon as part of a value. url.ParseQuery would return an error for it.
 		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
 		switch {
@@ -307,8 +307,8 @@ func (s *Sandbox) serveEnsembleFacebookReels(c *call, q url.Values) reply {
 	return ensembleSuccess(data, units)
 }
 
-// ensembleFaultReplies returns the answers of EnsembleData to calls with a fault.
-func ensembleFaultReplies() errorReplies {
+// errorRepliesForEnsembleData returns the answers of EnsembleData to calls with a fault.
+func errorRepliesForEnsembleData() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },
 		quotaSpent: func() reply {

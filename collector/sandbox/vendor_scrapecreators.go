@@ -44,7 +44,7 @@ func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path strin
 	if m.platform != link.YouTube { // "youtube" is the name of YouTube's own API in the call log, so a vendor's call must not use it
 		c.platform = string(m.platform)
 	}
-	s.serveCall(w, c, scrapeCreatorsFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForScrapeCreators(), func(c *call) reply {
 		q, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch {
 		case !known || c.r.Method != http.MethodGet:
@@ -266,8 +266,8 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsFaultReplies returns the answers of ScrapeCreators to calls with a fault.
-func scrapeCreatorsFaultReplies() errorReplies {
+// errorRepliesForScrapeCreators returns the answers of ScrapeCreators to calls with a fault.
+func errorRepliesForScrapeCreators() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return scrapeCreatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },
 		quotaSpent: func() reply {

@@ -83,7 +83,7 @@ func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
-	s.serveCall(w, c, youtubeFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, errorRepliesForYouTube(), func(c *call) reply {
 		rep := s.serveYouTubeMethod(c, name)
 		rep.pretty = c.r.URL.Query().Get("prettyPrint") != "false"
 		return rep
@@ -109,7 +109,7 @@ func (s *Sandbox) serveYouTubeMethod(c *call, name string) reply {
 	}
 	// Every request with a valid key costs one unit, even if the request fails.
 	if !s.quota.chargeYouTube(m.bucket, c.now) {
-		return youtubeFaultReplies().quotaSpent()
+		return errorRepliesForYouTube().quotaSpent()
 	}
 	if err != nil {
 		return googleError(http.StatusBadRequest, "Request contains an invalid argument.", "badRequest", "global", "", "", "INVALID_ARGUMENT")
@@ -286,8 +286,8 @@ func googleError(code int, message, reason, domain, location, locationType, stat
 	return reply{status: code, body: object{"error": e}}
 }
 
-// youtubeFaultReplies returns the answers of YouTube's API to calls with a fault.
-func youtubeFaultReplies() errorReplies {
+// errorRepliesForYouTube returns the answers of YouTube's API to calls with a fault.
+func errorRepliesForYouTube() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return googleError(http.StatusTooManyRequests, "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service 'youtube.googleapis.com'.",

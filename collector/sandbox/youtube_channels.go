@@ -191,7 +191,7 @@ func pageToken(offset int, forward bool) string {
 	return base64.RawURLEncoding.EncodeToString(outer)
 }
 
-// readPageToken returns the offset and the direction in a token from pageToken. The result ok is false if the token is not valid.
+// readPageToken returns the offset and the direction in a token from pageToken. It returns false if the token is not valid.
 func readPageToken(token string) (offset int, forward, ok bool) {
 	outer, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(outer) < 8 {

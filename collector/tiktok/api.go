@@ -141,8 +141,8 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code of TikTok, such as "rate limited". The result ok is false for other codes. The HTTP status
-// then gives the class.
+// classOf returns the class of an error code of TikTok, such as "rate limited". It returns false for other codes. The HTTP status then
+// gives the class.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":

@@ -157,8 +157,8 @@ func (f Field) check(p *problems, member, name string, allowed factNames) {
 	}
 }
 
-// readValue returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. The result
-// ok is false if the value does not exist or is null.
+// readValue returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. It
+// returns false if the value does not exist or is null.
 func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -170,7 +170,7 @@ func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalarText returns the text of a JSON string, number or boolean. The result ok is false for any other JSON type.
+// scalarText returns the text of a JSON string, number or boolean. It returns false for any other JSON type.
 func scalarText(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:

@@ -24,7 +24,7 @@ type account struct {
 // name is a query parameter of channels.list that selects a channel by a handle or a user name.
 type name struct{ parameter, value string }
 
-// accountOf returns how to request the channel of a target. The result ok is false if the target is not a valid YouTube account.
+// accountOf returns how to request the channel of a target. It returns false if the target is not a valid YouTube account.
 //
 // A link of the form /@NAME contains a handle. Links of older forms contain other names, which can be the handle of a different channel:
 // /user/NAME contains a user name, /c/NAME contains a custom name, and /NAME contains one of the two. Today, a custom name is usually also

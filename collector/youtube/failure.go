@@ -44,8 +44,8 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". The result ok is false for other reasons. The HTTP
-// status then gives the class.
+// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". It returns false for other reasons. The HTTP status
+// then gives the class.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
