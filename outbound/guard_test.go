@@ -132,11 +132,11 @@ func allowPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// allowOperated returns a function for Guard.Reach. The function allows only the "host:port" in the parameter configured, with the Reach of
-// a host that the operator configured.
-func allowOperated(configured string) func(string) outbound.Reach {
+// allowOperated returns a function for Guard.Reach. The function allows only the "host:port" in configuredHost, with the Reach of a host
+// that the operator configured.
+func allowOperated(configuredHost string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
-		if address != configured {
+		if address != configuredHost {
 			return outbound.NoAddress
 		}
 		return outbound.Operated

@@ -18,20 +18,26 @@ import (
 )
 
 // attacks has functions that simulate a hostile name server. The function with the key LABEL answers the DNS queries for the host
-// LABEL.rebind.example. The parameter n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for
-// IPv4 and one for IPv6, so n/2 is the number of earlier look-ups.
+// LABEL.rebind.example. n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for IPv4 and one
+// for IPv6, so n/2 is the number of earlier look-ups.
 var attacks = map[string]func(n int64) outboundtest.Answer{
-	"per-question":  func(n int64) outboundtest.Answer { return newAnswer(rotate(n, "93.184.215.14", "127.0.0.1")) },
-	"per-lookup":    func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
-	"metadata":      func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "169.254.169.254")) },
+	"per-question": func(n int64) outboundtest.Answer { return newAnswer(valueInRotation(n, "93.184.215.14", "127.0.0.1")) },
+	"per-lookup": func(n int64) outboundtest.Answer {
+		return newAnswer(valueInRotation(n/2, "93.184.215.14", "127.0.0.1"))
+	},
+	"metadata": func(n int64) outboundtest.Answer {
+		return newAnswer(valueInRotation(n/2, "93.184.215.14", "169.254.169.254"))
+	},
 	"both-families": func(int64) outboundtest.Answer { return newAnswer("93.184.215.14", "::1") },
-	"ipv6":          func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "::1")) },
-	"ipv4-mapped":   func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "::ffff:127.0.0.1")) },
-	"mixed":         func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
-	"loopback":      func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "::1") },
+	"ipv6":          func(n int64) outboundtest.Answer { return newAnswer(valueInRotation(n/2, "93.184.215.14", "::1")) },
+	"ipv4-mapped": func(n int64) outboundtest.Answer {
+		return newAnswer(valueInRotation(n/2, "93.184.215.14", "::ffff:127.0.0.1"))
+	},
+	"mixed":    func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
+	"loopback": func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "::1") },
 	"cname": func(n int64) outboundtest.Answer {
-		a := newAnswer(rotate(n/2, "93.184.215.14", "127.0.0.1"))
-		a.Via = rotate(n/2, "edge.example", "localhost")
+		a := newAnswer(valueInRotation(n/2, "93.184.215.14", "127.0.0.1"))
+		a.Via = valueInRotation(n/2, "edge.example", "localhost")
 		return a
 	},
 	"many-addresses": func(int64) outboundtest.Answer {
@@ -40,8 +46,8 @@ var attacks = map[string]func(n int64) outboundtest.Answer{
 	},
 }
 
-// rotate returns values[n]. After the last value, it begins again with the first value.
-func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
+// valueInRotation returns values[n]. After the last value, it begins again with the first value.
+func valueInRotation(n int64, values ...string) string { return values[n%int64(len(values))] }
 
 // newAnswer returns an answer with IP addresses.
 func newAnswer(addresses ...string) outboundtest.Answer {

@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members contains further members of the request body:
-// a name, its value, the next name, and so on.
-func (c *caller) trackAccounts(status int, links []string, members ...any) client.TrackAccountsResult {
+// trackAccounts sends POST /accounts/bulk and requires the given status. otherMembers contains further members of the request body: a name,
+// its value, the next name, and so on.
+func (c *caller) trackAccounts(status int, links []string, otherMembers ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
-	for i := 0; i+1 < len(members); i += 2 {
-		body[fmt.Sprint(members[i])] = members[i+1]
+	for i := 0; i+1 < len(otherMembers); i += 2 {
+		body[fmt.Sprint(otherMembers[i])] = otherMembers[i+1]
 	}
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
@@ -62,7 +62,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		links := accountURLs(1, 9)
 		known := c.trackAccountLink(links[1])
 
-		t.Run("200 if every link was tracked", func(t *testing.T) {
+		t.Run("status 200 if every link was tracked", func(t *testing.T) {
 			got := c.trackAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
@@ -74,10 +74,10 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "a second request does not change the tracking type of a tracked account")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "a second request must not change the tracking type of a tracked account")
 		})
 
-		t.Run("207 if some links were tracked", func(t *testing.T) {
+		t.Run("status 207 if some links were tracked", func(t *testing.T) {
 			got := c.trackAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
@@ -93,7 +93,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("422 if no link was tracked", func(t *testing.T) {
+		t.Run("status 422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			got := c.trackAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
 			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
@@ -106,7 +106,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
 			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result contains the first of several links of one account")
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result must contain the first of several links of one account")
 			require.Equal(t, []int32{0, 1, 2}, got.Results[0].Positions)
 			require.Equal(t, []int32{3, 4}, got.Results[1].Positions)
 		})
@@ -166,7 +166,7 @@ func TestBulkTrackAccounts_addsEachAccountToTheGivenCollections(t *testing.T) {
 			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts(""), 3, "no link is tracked if a collection is unknown")
+		require.Len(t, c.accounts(""), 3, "if a collection is unknown, no link must be tracked")
 	})
 }
 
@@ -182,9 +182,9 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links are due at once, in the lane of the tier and not in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links must be due at once, in the lane of the tier and not in the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule must fetch all tracked accounts")
 	})
 }
 
@@ -222,7 +222,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.trackAccounts(http.StatusOK, accountURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long gets the code invalid_url in its result, and the request as a whole is not refused")
+	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long must get the code invalid_url in its result, and the request as a whole must not be refused")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": accountURLs(1, 501)},
@@ -235,10 +235,10 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopAccounts sends DELETE /accounts/bulk and requires the given status. The parameter ids contains ids or links of accounts.
-func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
+// stopAccounts sends DELETE /accounts/bulk and requires the given status. idsOrLinks contains ids or links of accounts.
+func (c *caller) stopAccounts(status int, idsOrLinks ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": idsOrLinks}).requireStatus(status))
 }
 
 // Requirements in docs/coverage.md: 4-09
@@ -252,7 +252,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -262,7 +262,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, links[1], *got.Results[1].URL)
 		})
-		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
+		t.Run("status 404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
@@ -273,7 +273,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
-		t.Run("207 if an id is unknown", func(t *testing.T) {
+		t.Run("status 207 if an id is unknown", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusMultiStatus, ids[2], unknownID, links[3])
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
@@ -282,7 +282,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
+		t.Run("status 503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -21,10 +21,10 @@ import (
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
 
-// account sends GET /accounts/{account_id} and returns the decoded account. The parameter ref is the id or the link of the account.
-func (c *caller) account(ref string) client.Account {
+// account sends GET /accounts/{account_id} and returns the decoded account.
+func (c *caller) account(idOrLink string) client.Account {
 	c.t.Helper()
-	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
+	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(idOrLink), nil).requireStatus(http.StatusOK))
 }
 
 // accounts returns the response of GET /accounts without paginated=true, which is an array.
@@ -49,10 +49,10 @@ func joinHandles(accounts []client.Account) string {
 }
 
 // accountFacts returns made-up data of an account, as a collector stores it after a fetch. The account has one TikTok video with the link
-// videoURL(n) for each number n in the slice videos. The first video is the newest.
-func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
+// videoURL(n) for each n in videoNumbers. The first video is the newest.
+func accountFacts(a *app, id string, followers int64, videoNumbers ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
-	for i, n := range videos {
+	for i, n := range videoNumbers {
 		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n),
 			UploadedAt: new(store.InstantOf(a.Clock.Now().AddDate(0, 0, -i-1)))})
 	}
@@ -104,7 +104,7 @@ func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
 		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
 		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
-		require.Nil(t, got.TotalShares, "a count that was never fetched is null, not 0")
+		require.Nil(t, got.TotalShares, "a count that was never fetched must be null, not 0")
 		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
 		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
 		require.Len(t, got.LabelIds, 2)
@@ -142,7 +142,7 @@ func TestGetAccount_acceptsEveryFormOfTheLink(t *testing.T) {
 				require.Empty(t, c.accountVideos(form, ""))
 				require.Equal(t, "already", map[bool]string{true: "already"}[c.trackAccount(map[string]any{"link": form}).Error != nil], form)
 			}
-			require.NotContains(t, ids, id.String(), "accounts with the same handle on two platforms are different accounts")
+			require.NotContains(t, ids, id.String(), "accounts with the same handle on two platforms must be different accounts")
 			ids[id.String()] = forms[0]
 		}
 	})
@@ -164,7 +164,7 @@ func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
 		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
 
-		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "an account that was only the author of a video keeps its id when it is tracked")
+		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "an account that was only the author of a video must keep its id when it is tracked")
 		require.Len(t, c.accounts(""), 1)
 	})
 }
@@ -333,7 +333,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Len(t, p.Errors, 4, "the response must list every fault, but its detail is: %s", p.Detail)
-	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor must be valid with a different limit")
 }
 
 func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
@@ -343,7 +343,7 @@ func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", joinHandles(got), "the response contains the first row of the requested order")
+		require.Equal(t, "anna", joinHandles(got), "the response must contain the first row of the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
@@ -354,11 +354,10 @@ func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing
 	})
 }
 
-// accountVideos sends GET /accounts/{account_id}/videos and returns the decoded array. The parameter ref is the id or the link of the
-// account.
-func (c *caller) accountVideos(ref, query string) []client.Video {
+// accountVideos sends GET /accounts/{account_id}/videos and returns the decoded array. idOrLink is the id or the link of the account.
+func (c *caller) accountVideos(idOrLink, query string) []client.Video {
 	c.t.Helper()
-	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))
+	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(idOrLink)+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // Requirements in docs/coverage.md: 4.2-29, 4.2-30, 4.2-33
@@ -385,7 +384,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			return out
 		}
-		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads are first, and a video without an upload date is last")
+		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads must be first, and a video without an upload date must be last")
 		require.Equal(t, c.video(directVideo.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
 		for query, want := range map[string][]string{
 			"order_direction=asc":                             {"1", "2", "3", "4"},

@@ -85,7 +85,7 @@ func TestTrackAccount_addsTheAccountToTheGivenCollections(t *testing.T) {
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
-		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection of an account contains the videos of the account")
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection of an account must contain the videos of the account")
 
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
@@ -95,7 +95,7 @@ func TestTrackAccount_addsTheAccountToTheGivenCollections(t *testing.T) {
 		require.Contains(t, p.Detail, unknownID)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts("include_linked=true"), 2, "no link is tracked if a collection is unknown")
+		require.Len(t, c.accounts("include_linked=true"), 2, "if a collection is unknown, no link must be tracked")
 	})
 }
 
@@ -212,7 +212,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 			stop(made.AccountID).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "a stopped account that is tracked again keeps its id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "a stopped account that is tracked again must keep its id")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "the video that DELETE /videos stopped is not tracked again when its account is tracked again")
+			require.Equal(t, []bool{false, false, true, false}, removed(), "if DELETE /videos stopped a video, it must stay stopped when its account is tracked again")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})

@@ -39,11 +39,11 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return responses
 }
 
-// countBy groups responses by the result of the function key. It returns the number of responses for each result.
-func countBy(responses []response, key func(response) string) map[string]int {
+// countBy groups responses by the result of keyOf. It returns the number of responses for each result.
+func countBy(responses []response, keyOf func(response) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range responses {
-		out[key(a)]++
+		out[keyOf(a)]++
 	}
 	return out
 }

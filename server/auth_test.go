@@ -133,7 +133,7 @@ func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 		require.Equal(t, first, *lastUsedAt())
 		a.Clock.Advance(30 * time.Second)
 		c.listVideos("")
-		require.Equal(t, first, *lastUsedAt(), "the last use is stored at most once a minute")
+		require.Equal(t, first, *lastUsedAt(), "the last use must be stored at most once a minute")
 		a.Clock.Advance(31 * time.Second)
 		c.listVideos("")
 		require.Equal(t, store.InstantOf(a.Clock.Now()), *lastUsedAt())

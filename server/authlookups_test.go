@@ -40,8 +40,8 @@ type lookUpCounter struct {
 	beforeEach func()
 }
 
-// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token. The
-// function beforeEach is called before each of these queries, and can be nil.
+// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token.
+// beforeEach is called before each of these queries, and can be nil.
 func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
 	lookups := &lookUpCounter{beforeEach: beforeEach}
@@ -63,8 +63,8 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change
 	return a, lookups
 }
 
-// authenticateFrom calls the HTTP handler directly with GET /authenticate. The parameter address is the IP address from which the request
-// appears to come. If token is "", the request has no token.
+// authenticateFrom calls the HTTP handler directly with GET /authenticate. address is the IP address from which the request appears to
+// come. If token is "", the request has no token.
 func (a *app) authenticateFrom(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
@@ -103,14 +103,14 @@ func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUpsAMinute(t *testin
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token is accepted although the address exceeded its limit")
+				require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token must be accepted although the address exceeded its limit")
 			}
 		}
 		require.LessOrEqual(t, lookups.Load(), int64(60))
 		a.Clock.Advance(time.Second) // the cached valid token expires, so the next request looks it up in the database
 		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
-		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address does not affect another address")
+		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address must not affect another address")
 	})
 }
 
@@ -139,7 +139,7 @@ func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 		require.EqualValues(t, 1, lookups.Load(), code)
 		a.Clock.Advance(2 * time.Second)
 		a.authenticateFrom(t.Context(), "203.0.113.1", token)
-		require.EqualValues(t, 2, lookups.Load(), "the token is looked up again after ten seconds")
+		require.EqualValues(t, 2, lookups.Load(), "the token must be looked up again after ten seconds")
 	}
 }
 
@@ -164,8 +164,8 @@ func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "only the first 60 requests can get 401, but request %d got status %d", n, w.Code)
 	}
 	require.Zero(t, lookups.Load())
-	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address is refused without calling the rate store")
-	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
+	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address must be refused without a further call of the rate store")
+	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token must be accepted although the address exceeded its limit")
 }
 
 func TestTokens_eachAddressCanSendAtMost60UnknownTokensAMinute(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTokens_eachAddressCanSendAtMost60UnknownTokensAMinute(t *testing.T) {
 	}
 	require.EqualValues(t, 200*60, lookups.Load())
 	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
-	require.EqualValues(t, 200*60, lookups.Load(), "the valid token stays cached, so it is not looked up again")
+	require.EqualValues(t, 200*60, lookups.Load(), "the valid token must stay cached, without a second look-up")
 }
 
 func TestTokens_concurrentRequestsWithTheSameTokenCauseOneLookUp(t *testing.T) {
@@ -219,7 +219,7 @@ func TestTokens_lookUpContinuesIfTheCallerDisconnects(t *testing.T) {
 	a.authenticateFrom(ctx, "198.51.100.7", unknownToken(0))
 	lookups.beforeEach = nil
 	requireCode(t, a.authenticateFrom(t.Context(), "198.51.100.7", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
-	require.EqualValues(t, 1, lookups.Load(), "the look-up of the disconnected caller continues, and its result is used")
+	require.EqualValues(t, 1, lookups.Load(), "the look-up of the disconnected caller must continue, and its result must be used")
 }
 
 func TestTokens_failedLookUpIsNotCached(t *testing.T) {

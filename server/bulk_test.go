@@ -18,13 +18,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackVideos sends POST /videos/bulk and requires the given status. The videos are added to the collections whose ids are in the parameter
-// labels.
-func (c *caller) trackVideos(status int, links []string, labels ...string) client.TrackVideosResult {
+// trackVideos sends POST /videos/bulk and requires the given status. The videos are added to the collections with the ids in collectionIDs.
+func (c *caller) trackVideos(status int, links []string, collectionIDs ...string) client.TrackVideosResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
-	if labels != nil {
-		body["label_ids"] = labels
+	if collectionIDs != nil {
+		body["label_ids"] = collectionIDs
 	}
 	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).requireStatus(status))
 }
@@ -61,7 +60,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		known := c.track(videoURL(1))
 
-		t.Run("200 if every link was tracked", func(t *testing.T) {
+		t.Run("status 200 if every link was tracked", func(t *testing.T) {
 			got := c.trackVideos(http.StatusOK, []string{videoURL(1), videoURL(2)})
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
@@ -76,7 +75,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, *second.VideoID, c.track(videoURL(2)))
 		})
 
-		t.Run("207 if some links were tracked", func(t *testing.T) {
+		t.Run("status 207 if some links were tracked", func(t *testing.T) {
 			got := c.trackVideos(http.StatusMultiStatus, []string{"https://example.com/x", videoURL(3), "", "https://www.tiktok.com/@northwind"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 4, Succeeded: 1, Failed: 3}, got.Summary)
@@ -92,7 +91,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("422 if no link was tracked", func(t *testing.T) {
+		t.Run("status 422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", respond429)
 			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
@@ -112,7 +111,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			got := c.trackVideos(http.StatusMultiStatus, []string{
 				videoURL(4) + "?is_from_webapp=1", videoURL(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result contains the first of several links of one video")
+			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result must contain the first of several links of one video")
 			require.Equal(t, "bad", got.Results[1].URL)
 			require.Equal(t, []int32{0, 1, 2, 3}, got.Results[0].Positions)
 			require.Equal(t, []int32{4, 5}, got.Results[1].Positions)
@@ -143,7 +142,7 @@ func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 		again := c.trackVideos(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(videoURL(2)).AdID)
-		require.Len(t, c.listVideos("").Data, 2, "both videos are tracked after only the failed link was sent again")
+		require.Len(t, c.listVideos("").Data, 2, "after the failed link was sent again, both videos must be tracked")
 	})
 }
 
@@ -162,7 +161,7 @@ func TestBulkTrackVideos_addsEachVideoToTheGivenCollections(t *testing.T) {
 			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.listVideos("").Data, 4, "no link is tracked if a collection is unknown")
+		require.Len(t, c.listVideos("").Data, 4, "if a collection is unknown, no link must be tracked")
 	})
 }
 
@@ -179,7 +178,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "the 51 videos of one request are due at once, in the lane of premium organisations and not in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "the 51 videos of one request must be due at once, in the lane of premium organisations and not in the interactive lane")
 	})
 }
 
@@ -222,8 +221,8 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.trackVideos(http.StatusOK, videoURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.trackVideos(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long gets the code invalid_url in its result, and the request as a whole is not refused")
-	require.Equal(t, long[:2048]+"…", failed.URL, "the result shortens a long link to 2048 characters")
+	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long must get the code invalid_url in its result, and the request as a whole must not be refused")
+	require.Equal(t, long[:2048]+"…", failed.URL, "the result must shorten a long link to 2048 characters")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": videoURLs(1, 501)},
@@ -237,10 +236,10 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopVideos sends DELETE /videos/bulk and requires the given status. The parameter ids can also contain links.
-func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
+// stopVideos sends DELETE /videos/bulk and requires the given status. idsOrLinks contains ids or links of videos.
+func (c *caller) stopVideos(status int, idsOrLinks ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": idsOrLinks}).requireStatus(status))
 }
 
 // Requirements in docs/coverage.md: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
@@ -253,7 +252,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(videoURL(n)).String())
 		}
 		a.fetch(factsWithViews(100))
-		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -264,10 +263,10 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video is kept")
+				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video must be kept")
 			}
 		})
-		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
+		t.Run("status 404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], videoURL(77), videoURL(3), "nonsense", videoURL(0)}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
@@ -278,7 +277,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Contains(t, p.Detail, videoURL(77))
 			require.Len(t, c.listVideos("").Data, 4)
 		})
-		t.Run("207 if an id is unknown", func(t *testing.T) {
+		t.Run("status 207 if an id is unknown", func(t *testing.T) {
 			got := c.stopVideos(http.StatusMultiStatus, ids[2], unknownID, videoURL(3))
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
@@ -287,7 +286,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Len(t, c.listVideos("").Data, 2)
 			require.Equal(t, int32(1), c.stopVideos(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
+		t.Run("status 503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
@@ -304,7 +303,7 @@ func TestBulkStopVideos_refusesTooManyEntries(t *testing.T) {
 	c.trackVideos(http.StatusOK, videoURLs(1, 500))
 	require.Equal(t, int32(500), c.stopVideos(http.StatusOK, videoURLs(1, 500)...).Summary.Succeeded)
 	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": videoURLs(1, 500)}).requireProblem(http.StatusNotFound, server.CodeNotFound)
-	require.Len(t, p.Errors, 500, "the response lists every unknown link")
+	require.Len(t, p.Errors, 500, "the response must list every unknown link")
 	for name, ids := range map[string][]string{"no ids": {}, "501 ids": videoURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
 		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)

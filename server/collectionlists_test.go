@@ -205,9 +205,9 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count or account_count")
-	require.Equal(t, "one", c.collectionNames("paginated=true&limit=1&page=1&cursor="+next), "page=1 is allowed with a cursor, because it is the default")
-	require.Equal(t, "one", c.collectionNames("paginated=true&include_children=true&cursor="+next), "a cursor stays valid with include_children=true, which has no effect without parent_id")
-	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default limit is 5000")
+	require.Equal(t, "one", c.collectionNames("paginated=true&limit=1&page=1&cursor="+next), "page=1 must be allowed with a cursor, because it is the default")
+	require.Equal(t, "one", c.collectionNames("paginated=true&include_children=true&cursor="+next), "a cursor must stay valid with include_children=true, because include_children has no effect without parent_id")
+	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default limit must be 5000")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }
 
@@ -225,7 +225,7 @@ func TestListCollections_returnsOnlyOneCollectionWithoutCountsToLowerTiers(t *te
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the response contains the first row of the requested order")
+			require.Equal(t, apple, list.Data[0].ID, "the response must contain the first row of the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

@@ -24,8 +24,8 @@ func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
-// createNamedCollection creates a collection and advances the clock by a second. Without the parameter parent, the collection has no
-// parent.
+// createNamedCollection creates a collection and advances the clock by a second. The collection has a parent only if the id of the parent
+// is passed.
 func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -43,8 +43,8 @@ func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-// patchCollection sends PATCH /collections/{collection_id} and returns the response. The parameter headers contains the name of a header,
-// its value, the name of the next header, and so on.
+// patchCollection sends PATCH /collections/{collection_id} and returns the response. headers contains the name of a header, its value, the
+// name of the next header, and so on.
 func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
@@ -98,7 +98,7 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 				require.Equal(t, name, c.readCollection(c.createCollection(map[string]any{"name": name})).Name)
 			}
 		})
-		t.Run("404 if the parent is unknown", func(t *testing.T) {
+		t.Run("status 404 if the parent is unknown", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
@@ -286,7 +286,7 @@ func TestUpdateCollection_refusesAParentThatCreatesACycle(t *testing.T) {
 		p := c.patchCollection(two, map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		p = c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).requireProblem(http.StatusNotFound, server.CodeNotFound)
-		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
+		require.Empty(t, p.Errors, "the fault must have no pointer, because the unknown id is in the path and not in the body")
 		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		c.patchCollection(three, map[string]any{"parent_id": one}).requireStatus(http.StatusNoContent)
 		require.Equal(t, "3,2", c.collectionNames("parent_id="+one.String()))
@@ -326,7 +326,7 @@ func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 		c.addAccounts(middle, account)
 		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).requireStatus(http.StatusOK)
 		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
-		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
+		require.Equal(t, top, *c.readCollection(low).ParentID, "children must move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
 		require.Empty(t, c.listVideos("collections="+middle.String()).Data)
@@ -335,7 +335,7 @@ func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 			require.Contains(t, p.Detail, middle.String())
 		}
 		c.send(http.MethodDelete, "/collections/"+top.String(), nil).requireStatus(http.StatusOK)
-		require.Nil(t, c.readCollection(low).ParentID, "children of a deleted root collection become root collections")
+		require.Nil(t, c.readCollection(low).ParentID, "children of a deleted root collection must become root collections")
 	})
 }
 

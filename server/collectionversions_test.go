@@ -72,7 +72,7 @@ func TestUpdateCollection_refusesAnOutdatedETagInIfMatch(t *testing.T) {
 		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
 			c.patchCollection(id, map[string]any{"name": "i"}).requireStatus(http.StatusNoContent)
 		})
-		t.Run("404 for an unknown collection, even with If-Match", func(t *testing.T) {
+		t.Run("status 404 for an unknown collection, even with If-Match", func(t *testing.T) {
 			c.patchCollection(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
 		t.Run("DELETE with an outdated ETag is refused", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestGetCollection_etagDoesNotChangeIfAMaskedCountChanges(t *testing.T) {
 	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", masked).requireStatus(http.StatusNoContent)
 	hidden := c.collectionETag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
+	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag must not change when a masked count changes")
 }
 
 // TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag in If-Match.
@@ -127,7 +127,7 @@ func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *te
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers succeeds, although the clock does not advance")
+			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers must succeed, although the clock does not advance")
 			require.Equal(t, int32(7), refused.Load())
 		}
 	})

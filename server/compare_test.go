@@ -21,12 +21,12 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
 		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
 		points := v.visit("/compare?" + chosen.Encode() + "&csv=history").table()
-		require.Equal(t, []string{"date", "video-1", "video-2"}, points[0], "a video that is chosen twice is shown once")
+		require.Equal(t, []string{"date", "video-1", "video-2"}, points[0], "a video that is chosen twice must be shown once")
 		for n, id := range videos[:2] {
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK))
 			require.Len(t, points, len(history)+1)
 			for day, p := range history {
-				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table has the views themselves")
+				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table must have the views themselves")
 			}
 		}
 		page := v.visit("/compare?" + chosen.Encode())

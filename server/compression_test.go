@@ -83,10 +83,10 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 		require.Empty(t, unchanged.body)
 		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
 	}
-	require.Empty(t, get("/statistics/videos", "gzip").requireStatus(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
+	require.Empty(t, get("/statistics/videos", "gzip").requireStatus(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size must not be compressed")
 	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").requireStatus(http.StatusBadRequest)
-	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response is compressed too")
+	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response must be compressed too")
 	require.Contains(t, long.decodedBody(), "nothing")
-	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file is stored as gzip, so zstd is not used")
+	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file must be sent as gzip and not as zstd, because it is stored as gzip")
 	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
 }

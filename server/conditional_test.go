@@ -82,7 +82,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
 			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken may not call admin operations, and GET /authenticate returns different data for each token
-				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
+				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation must get the same ETag", path)
 			}
 		}
 	})
@@ -103,7 +103,7 @@ func TestConditionalRequest_etagDoesNotChangeIfAMaskedMetricChanges(t *testing.T
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(2e9)
 		plain := c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, before, plain, "masked and unmasked responses have different ETags")
+		require.NotEqual(t, before, plain, "masked and unmasked responses must have different ETags")
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()

@@ -31,7 +31,7 @@ type contract struct {
 	seen map[string]map[int]bool // maps an operation id to the set of response statuses that the tests received
 }
 
-// contractOperation is an operation of openapi.yaml. The field segments is the path template, split at slashes.
+// contractOperation is an operation of openapi.yaml. Its path template is split at slashes into segments.
 type contractOperation struct {
 	*routers.Route
 	id       string
@@ -169,14 +169,14 @@ func absoluteURI(s string) error {
 // without https.
 func anyText(string) error { return nil }
 
-// contractOptions returns options for validating requests and responses. The parameter uri is the function that validates texts with the
-// format "uri". It returns an error if a text is invalid.
-func contractOptions(uri func(string) error) *openapi3filter.Options {
+// contractOptions returns options for validating requests and responses. validateURI validates texts with the format "uri". It returns an
+// error if a text is invalid.
+func contractOptions(validateURI func(string) error) *openapi3filter.Options {
 	return &openapi3filter.Options{
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
 		SchemaValidationOptions: []openapi3.SchemaValidationOption{
 			openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)),
-			openapi3.WithStringFormatValidator("uri", openapi3.NewCallbackValidator(uri)),
+			openapi3.WithStringFormatValidator("uri", openapi3.NewCallbackValidator(validateURI)),
 			openapi3.WithStringFormatValidator("uri-reference", openapi3.NewCallbackValidator(func(s string) error {
 				_, err := url.Parse(s)
 				return err
@@ -185,8 +185,8 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 	}
 }
 
-// check returns all violations of the contract in a response. The parameter requestFault says why the request violates the contract, and is
-// nil if the request is valid.
+// check returns all violations of the contract in a response. requestFault says why the request violates the contract. It is nil if the
+// request is valid.
 func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, requestFault error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -228,8 +228,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	return faults
 }
 
-// checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls the function fail for each header
-// that is wrong, missing, or not allowed in a response with this status.
+// checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls fail for each header that is wrong,
+// missing, or not allowed in a response with this status.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
@@ -250,8 +250,7 @@ func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	}
 }
 
-// checkProblem calls the function fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the
-// response.
+// checkProblem calls fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the response.
 func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string
@@ -283,7 +282,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// findInternalText returns one of the internalTexts that occur in the body, or "" if none occurs.
+// findInternalText returns one of internalTexts that occurs in the body. It returns "" if none of them occurs.
 func findInternalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {

@@ -98,14 +98,14 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The parameter
-// server is the number of the test server. This number and the seed determine all random requests.
-func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
+// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. serverNumber
+// is the number of the test server. It and the seed determine all random requests.
+func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
 	otherCaller := a.newCaller(t, store.TierPremium)
 	a.createItems(3010, otherCaller)
-	g := &generator{random: random{rand.New(rand.NewPCG(seed, server))}, now: a.Clock.Now(), otherItems: otherCaller.items,
+	g := &generator{random: random{rand.New(rand.NewPCG(seed, serverNumber))}, now: a.Clock.Now(), otherItems: otherCaller.items,
 		shortLinks: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
 		wrongLinks: []string{"https://example.test/video/1", "ftp://www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com/", "https://www.youtube.com/watch?v=short", "no link", "http://", "//", "tiktok",
 			"https://user@www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com:8443/@a/video/7338812345678901234", "javascript:alert(1)", "https://www.tiktok.com/@a/video/../x"}}
@@ -122,7 +122,7 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	a.Clock.Advance(time.Second) // the server then reads the changed tiers and subscriptions, because the cached tokens have expired
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
-	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
+	return &fuzz{generator: g, t: t, nextOperation: int(serverNumber) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
 // run sends the given number of requests, to each operation of the contract in turn. It fails the test if a response was wrong.
@@ -254,18 +254,18 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
-// add counts one response. The parameter operation is the operation id, and the parameter elapsed is the response time.
-func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time.Duration) {
+// add counts one response of the operation with the given id.
+func (y *fuzzTally) add(t *testing.T, operationID string, status int, responseTime time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	o := y.operations[operation]
+	o := y.operations[operationID]
 	if o == nil {
 		o = &operationTally{statuses: map[int]int{}}
-		y.operations[operation] = o
+		y.operations[operationID] = o
 	}
 	o.requests++
 	o.statuses[status]++
-	o.elapsed += elapsed
+	o.elapsed += responseTime
 	if y.done++; y.done%10_000 == 0 {
 		t.Logf("sent %d of %d requests", y.done, y.total)
 	}

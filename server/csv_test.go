@@ -29,7 +29,7 @@ func (c *caller) requestCSV(target string) [][]string {
 	return rows
 }
 
-// decodeEntries returns the entries of a JSON list. The list is an array, or the array in the member data of an object.
+// decodeEntries returns the entries of a JSON list. The list is an array, or the array in the member "data" of an object.
 func decodeEntries(t *testing.T, body []byte) []map[string]any {
 	t.Helper()
 	var list struct {
@@ -108,7 +108,7 @@ func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 			require.Len(t, rows, 1+len(entries), target)
 			require.True(t, slices.IsSorted(rows[0]), target)
 			for i, entry := range entries {
-				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
+				require.Len(t, rows[0], len(entry), "%s: the columns must be the members of the entries", target)
 				for column, name := range rows[0] {
 					require.Equal(t, strings.ReplaceAll(csvCell(t, entry[name]), "\r\n", "\n"), rows[i+1][column], "%s: %s", target, name)
 				}
@@ -185,7 +185,7 @@ func TestCSV_hidesNumbersFromLowerTiers(t *testing.T) {
 		c.track(videoURL(2))
 		a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
 		rows := c.requestCSV("/videos")
-		require.Len(t, rows, 2, "the limited tier gets one result")
+		require.Len(t, rows, 2, "the limited tier must get one result")
 		require.NotContains(t, fmt.Sprint(rows), "987654")
 		require.Equal(t, "true", rows[1][slices.Index(rows[0], "metrics_masked")])
 	})

@@ -38,8 +38,8 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 		for n, video := range want {
 			require.Equal(t, []string{video.AdLink, "tiktok", "northwind.studio", video.Title, digits(video.LatestViews), digits(video.LatestLikes), string(video.FetchStatus)}, rows[n+1])
 		}
-		require.Empty(t, rows[3][5], "an unknown number is an empty field, not 0")
-		require.Equal(t, rows[1:2], v.visit("/video?csv=videos&columns=likes,views,fetch_status&username=northwind.studio&page=7&order_by=latest_likes").table()[1:2], "a CSV file begins with the first row of the list, although the query has page=7")
+		require.Empty(t, rows[3][5], "an unknown number must be an empty field, not 0")
+		require.Equal(t, rows[1:2], v.visit("/video?csv=videos&columns=likes,views,fetch_status&username=northwind.studio&page=7&order_by=latest_likes").table()[1:2], "a CSV file must begin with the first row of the list, although the query has page=7")
 		require.Equal(t, []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}, v.visit("/video?csv=videos&columns=unknown").table()[0][4:])
 		require.Len(t, v.visit("/collection/"+collection.String()+"?csv=videos").table(), 4)
 		require.Len(t, v.visit("/account?include_linked=true&csv=accounts").table(), 2)
@@ -49,7 +49,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 		require.Equal(t, []string{"date", "views", "likes", "comments", "shares", "bookmarks", "quality", "source", "fetched_at"}, points[0])
 		require.Len(t, points, len(history)+1)
 		oldest := history[len(history)-1]
-		require.Equal(t, []string{oldest.Date.String(), digits(oldest.Views), digits(oldest.Likes)}, points[1][:3], "the oldest day comes first")
+		require.Equal(t, []string{oldest.Date.String(), digits(oldest.Views), digits(oldest.Likes)}, points[1][:3], "the oldest day must come first")
 		for _, page := range []string{"/", "/collection/" + collection.String(), "/account/tiktok/" + want[0].LinkedAccountID.String()} {
 			require.Equal(t, "date", v.visit(page + "?csv=history").table()[0][0], page)
 		}

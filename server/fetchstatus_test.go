@@ -30,7 +30,7 @@ func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
 		require.Len(t, list("pending").Data, 1)
 		require.Equal(t, id, list("pending").Data[0].AdID)
 		require.Contains(t, *list("pending").Data[0].FetchDetail, "it is due on")
-		require.Equal(t, stopped, list("stopped").Data[0].AdID, "with fetch_status=stopped, stopped videos are listed although include_removed is not set")
+		require.Equal(t, stopped, list("stopped").Data[0].AdID, "with fetch_status=stopped, stopped videos must be listed although include_removed is not set")
 		require.Empty(t, list("ok").Data)
 
 		tag := func(target string) string {
@@ -61,7 +61,7 @@ func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
 		require.Len(t, accounts, 1)
 		require.Equal(t, "pending", *accounts[0].FetchStatus)
 		linked := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=northwind.studio", nil).requireStatus(http.StatusOK))
-		require.Nil(t, linked[0].FetchStatus, "an account that is only the author of tracked videos is not fetched, so it has no fetch status")
+		require.Nil(t, linked[0].FetchStatus, "an account that is only the author of tracked videos must have no fetch status, because it is not fetched")
 		c.send(http.MethodGet, "/videos?fetch_status=broken", nil).problem(http.StatusBadRequest)
 	})
 }

@@ -78,12 +78,12 @@ type app struct {
 	log       *syncBuffer
 }
 
-// newApp starts a server that uses the database db. Each function in the slice named change modifies the options of the server. By default,
-// the server has no rate limits.
-func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
+// newApp starts a server that uses the given database. Each function in changeOptions modifies the options of the server. By default, the
+// server has no rate limits.
+func newApp(t *testing.T, db *storetest.DB, changeOptions ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
-	a := buildApp(t, db, p.URL, change...)
+	a := buildApp(t, db, p.URL, changeOptions...)
 	a.platforms = p
 	a.serve(httptest.NewUnstartedServer(a.server.Handler()))
 	return a
@@ -132,16 +132,17 @@ func (a *app) inspect(statement string, args []any) error {
 	return a.Guard.Inspect(statement, args)
 }
 
-// breakDatabase makes every database statement fail with err. It also advances the clock by a second, so that cached tokens expire.
+// breakDatabase makes every database statement fail with the given error. It also advances the clock by a second, so that cached tokens
+// expire.
 func (a *app) breakDatabase(err error) {
 	a.Clock.Advance(time.Second)
 	a.databaseError.Store(&err)
 }
 
-// eachDatabase calls the function run two times: with a new server on SQLite, and with a new server on PostgreSQL.
-func eachDatabase(t *testing.T, run func(t *testing.T, a *app)) {
+// eachDatabase calls runTest two times: with a new server on SQLite, and with a new server on PostgreSQL.
+func eachDatabase(t *testing.T, runTest func(t *testing.T, a *app)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) { runTest(t, newApp(t, db)) })
 }
 
 // platforms is an HTTP server that simulates TikTok and the other platforms. It answers requests for short links.
@@ -163,7 +164,7 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// respond429 is a value for the parameter target of platforms.redirect. Requests for the short link then get status 429.
+// respond429 is passed to platforms.redirect instead of a target. Requests for the short link then get status 429.
 const respond429 = "busy"
 
 // redirect makes a short link redirect to target. If target is "", requests for the link get status 502.
@@ -261,15 +262,15 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. The parameter target is the encoded path and query. The parameter headers contains the name of a
-// header, its value, the name of the next header, and so on.
+// send sends a request with the token of c. target is the encoded path and query. headers contains the name of a header, its value, the
+// name of the next header, and so on.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. The parameter headers contains the name of a header, its value, the name of the next header, and so
-// on. A header whose value is "" is not sent.
+// send sends a request without a token. headers contains the name of a header, its value, the name of the next header, and so on. A header
+// whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
@@ -363,8 +364,8 @@ func (c *caller) track(raw string) uuid.UUID {
 }
 
 // fetch does the work of a collector. It advances the clock by a second, and takes from the queue all videos that are due to be fetched.
-// For each video, it calls the function facts and stores the returned value as the result of the fetch.
-func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
+// For each video, it calls factsOf and stores the returned value as the result of the fetch.
+func (a *app) fetch(factsOf func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
 	collector := store.NewID()
@@ -374,7 +375,7 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 			require.NoError(a.t, err)
 			outcomes := make([]ingest.Outcome, len(c.Targets))
 			for i, target := range c.Targets {
-				f := facts(target)
+				f := factsOf(target)
 				outcomes[i] = ingest.Outcome{Target: target, Facts: &f, Details: true, Source: "test", State: "active",
 					NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}
 			}

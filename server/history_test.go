@@ -15,22 +15,22 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoHistory returns the decoded response of GET /videos/{ad_id}/history. The parameter ref is an id or a link.
-func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
+// videoHistory returns the decoded response of GET /videos/{ad_id}/history. The video has the given id or link.
+func (c *caller) videoHistory(idOrLink, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).requireStatus(http.StatusOK))
+	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+idOrLink+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // daysAgo returns the date n days before the current time of the test clock, as YYYY-MM-DD.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// newCallerWithVideoHistory creates an organisation that tracks one video. The video was fetched once a day; the last fetch was today. The parameter
-// days is the number of fetches. The second result is the video id.
-func newCallerWithVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
+// newCallerWithVideoHistory creates an organisation that tracks one video. The video was fetched fetchCount times, once a day, and the last
+// fetch was today. The second result is the video id.
+func newCallerWithVideoHistory(t *testing.T, a *app, tier store.Tier, fetchCount int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	id := c.track(tiktokLink)
-	for n := range days {
+	for n := range fetchCount {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 		}
@@ -47,12 +47,12 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := newCallerWithVideoHistory(t, a, store.TierPremium, 40)
 		points := c.videoHistory(id, "")
-		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
+		require.Len(t, points, 31, "by default, the history must contain today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, int64(4000-100*i), *p.Views)
 			require.Equal(t, int64(40-i), *p.Engagements)
-			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched must be null, not 0")
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
@@ -86,11 +86,11 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 		a.fetch(factsWithViews(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
 		points := c.videoHistory(id, "start_date="+a.daysAgo(110))
-		require.Len(t, points, 8, "there are no points before the first and after the last fetch")
+		require.Len(t, points, 8, "the history must have no points before the first fetch and after the last fetch")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
-			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "the member interpolated has the wrong value in the point of the day %d days ago", 95+i)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "the member 'interpolated' has the wrong value in the point of the day %d days ago", 95+i)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 		id := c.track(tiktokLink).String()
 		require.Empty(t, c.videoHistory(id, "start_date="+a.daysAgo(days)))
 		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
+		require.Contains(t, p.Detail, a.daysAgo(days), "the detail must contain the oldest allowed date")
 		require.Equal(t, "start_date", *p.Errors[0].Name)
 
 		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -160,7 +160,7 @@ func TestVideoHistory_includesTheQualityOfEachPointIfRequested(t *testing.T) {
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
 		corrected := c.videoHistory(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
-		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "a decrease is detected although the previous point is before start_date")
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "a decrease must be detected although the previous point is before start_date")
 
 		for _, p := range c.videoHistory(id, "") {
 			require.Nil(t, p.Quality)

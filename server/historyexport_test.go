@@ -59,10 +59,10 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 		points, until := c.exportPages(url.Values{"limit": {"3"}})
 		got := map[string]int64{}
 		for _, p := range points {
-			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "an export returns each point only once")
+			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "an export must return each point only once")
 			got[p.AdID.String()+p.Date.String()] = *p.Views
 			require.Equal(t, int64(3), *p.Comments)
-			require.Nil(t, p.Likes, "a count that was never fetched is null, not 0")
+			require.Nil(t, p.Likes, "a count that was never fetched must be null, not 0")
 			require.False(t, *p.Rounded)
 			require.NotEmpty(t, *p.Source)
 			history := c.videoHistory(p.AdID.String(), fmt.Sprintf("start_date=%s&end_date=%[1]s&include=quality", p.Date))

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses has the expected results for hostile links, by the check that refuses the link. The fields status and code are those of
-// the response to a request with one link. The field failure is the result of the link in a bulk request. The field connection is true if
-// the server connects to a platform before it refuses the link.
+// hostileResponses has the expected results for hostile links, by the check that refuses the link. A request with only this link gets the
+// given status and code. In a bulk request, the result of the link is failure. If connection is true, the server connects to a platform
+// before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code

@@ -111,7 +111,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).requireStatus(http.StatusCreated)
 			}
 			a.Clock.Advance(24*time.Hour + time.Second)
-			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after 24 hours", id)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key must expire after 24 hours", id)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestIdempotency_replays404ButNot400Responses(t *testing.T) {
 	bodyWithUnknownParent := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
 	first := send(bodyWithUnknownParent, "l").requireProblem(http.StatusNotFound, server.CodeNotFound)
 	again := send(bodyWithUnknownParent, "l")
-	require.Equal(t, first, again.requireProblem(http.StatusNotFound, server.CodeNotFound), "the replayed problem contains the request id of the first request")
+	require.Equal(t, first, again.requireProblem(http.StatusNotFound, server.CodeNotFound), "the replayed problem must contain the request id of the first request")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {
@@ -226,7 +226,7 @@ func TestIdempotency_onlyOneOfSeveralConcurrentRequestsHasAnEffect(t *testing.T)
 				}
 				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
 				if got.Header.Get("Idempotent-Replayed") == "" {
-					require.Nil(t, first, "%s: only one response can have no header Idempotent-Replayed, but two have none", id)
+					require.Nil(t, first, "%s: two responses lack the header Idempotent-Replayed, but only the first response may lack it", id)
 					first = &got
 				}
 			}
@@ -267,7 +267,7 @@ func TestIdempotency_refusesNewKeysIfTheStorageForResponsesIsFull(t *testing.T) 
 	p := refused.requireProblem(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
 	require.Contains(t, p.Detail, "without an Idempotency-Key")
 	require.Contains(t, p.Detail, "128 MiB")
-	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "Retry-After is the time until the oldest key expires, in seconds")
+	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "Retry-After must be the time until the oldest key expires, in seconds")
 	require.Equal(t, string(first.body), string(send(c, "first").requireStatus(http.StatusCreated).body))
 	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated)
 	send(other, "second").requireStatus(http.StatusCreated)

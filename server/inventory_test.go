@@ -22,7 +22,8 @@ import (
 // textKind says what a text in a request is, for example a video id, a link or a hashtag.
 type textKind string
 
-// The kinds of texts. A text of every kind except freeText identifies an item of an organisation, such as a video, an account or a token.
+// The kinds of texts. A freeText identifies nothing. A text of any other kind identifies an item of an organisation, such as a video, an
+// account or a token.
 const (
 	videoID        textKind = "video id"
 	videoLink      textKind = "video link"
@@ -108,35 +109,35 @@ func numberedAccountLink(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same videos, accounts and collections for each caller, and sets the field items of each caller. The links and
-// names contain four-digit numbers. The parameter first is the lowest of these numbers.
-func (a *app) createItems(first int, callers ...*caller) {
+// createItems creates the same videos, accounts and collections for each caller, and sets the items of each caller. The links and names
+// contain four-digit numbers. firstNumber is the lowest of these numbers.
+func (a *app) createItems(firstNumber int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
-		c.createCallerItems(first)
+		c.createCallerItems(firstNumber)
 	}
 	a.fetch(func(target queue.Target) ingest.VideoFacts {
 		n, err := strconv.Atoi(trailingNumber.FindStringSubmatch(target.ExternalID)[1])
 		require.NoError(a.t, err)
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
-	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(firstNumber))} })
 	a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
 	for _, c := range callers {
-		c.items = c.inventory(first)
+		c.items = c.inventory(firstNumber)
 	}
 }
 
 // trailingNumber matches the last four-digit number in the id that a platform gave to a video. Letters can follow the number.
 var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers. The
-// parameter first is the lowest of these numbers.
-func (c *caller) createCallerItems(first int) {
+// createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers.
+// firstNumber is the lowest of these numbers.
+func (c *caller) createCallerItems(firstNumber int) {
 	c.t.Helper()
 	var collections []string
 	for i := range 3 {
-		body := map[string]any{"name": fmt.Sprintf("Plans %d", first+i), "hashtags": []string{fmt.Sprintf("tag%d", first+i)}}
+		body := map[string]any{"name": fmt.Sprintf("Plans %d", firstNumber+i), "hashtags": []string{fmt.Sprintf("tag%d", firstNumber+i)}}
 		if i == 2 {
 			body["parent_id"] = collections[0]
 		}
@@ -144,23 +145,23 @@ func (c *caller) createCallerItems(first int) {
 	}
 	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	for i := range 6 {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": numberedVideoLink(first + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": numberedVideoLink(firstNumber + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
 	}
 	for i := range 3 {
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": numberedAccountLink(first + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": numberedAccountLink(firstNumber + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
 	}
 }
 
-// inventory returns the texts that identify the items of c, which createCallerItems created. The parameter first must be the same as in
-// that call. The function also creates reports, a token, a webhook and deliveries, and returns their ids.
-func (c *caller) inventory(first int) inventory {
+// inventory returns the texts that identify the items of c, which createCallerItems created. firstNumber must be the same as in that call.
+// inventory also creates reports, a token, a webhook and deliveries, and returns their ids.
+func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
 	for i := range 6 {
-		items[videoLink] = append(items[videoLink], numberedVideoLink(first+i))
+		items[videoLink] = append(items[videoLink], numberedVideoLink(firstNumber+i))
 	}
 	for i := range 3 {
-		items[accountLinks] = append(items[accountLinks], numberedAccountLink(first+i))
+		items[accountLinks] = append(items[accountLinks], numberedAccountLink(firstNumber+i))
 	}
 	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).requireStatus(http.StatusOK)).Data {
 		items[videoID], items[username] = append(items[videoID], v.AdID.String()), append(items[username], v.Username)
@@ -176,14 +177,14 @@ func (c *caller) inventory(first int) inventory {
 		}
 	}
 	for i := range 3 {
-		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", first+i)), append(items[captionWord], fmt.Sprintf("word%d", first+i))
+		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", firstNumber+i)), append(items[captionWord], fmt.Sprintf("word%d", firstNumber+i))
 	}
 	for range 2 { // two reports, so that the list of reports has a second page
 		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
 	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // the inventory has a new token, because requests must not revoke the token of c
 	hook := c.createWebhook("https://hooks.example.com/")
-	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", first))
+	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", firstNumber))
 	items[webhookID] = append(items[webhookID], hook.ID.String())
 	for range 2 { // two deliveries, so that the list of deliveries has a second page
 		items[deliveryID] = append(items[deliveryID], c.testWebhook(hook.ID).ID.String())
@@ -199,7 +200,7 @@ func (c *caller) inventory(first int) inventory {
 	return items
 }
 
-// requestCursor sends a request with limit=1 to the list operation op and returns next_cursor of the response.
+// requestCursor sends a request with limit=1 to a list operation and returns next_cursor of the response.
 func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
@@ -228,9 +229,8 @@ var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
 // unknownItems returns an inventory of items that do not exist. Each text has the same form as the text that it replaces, and nearly the
 // same position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. Every other
-// text contains a four-digit number with the same first three digits as the parameter first. These three digits are replaced by those of
-// newFirst.
-func (items inventory) unknownItems(first, newFirst int) inventory {
+// text contains a four-digit number with the same first three digits as oldFirst. These three digits are replaced by those of newFirst.
+func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
 		ids = append(ids, items[m]...)
@@ -240,7 +240,7 @@ func (items inventory) unknownItems(first, newFirst int) inventory {
 	for _, id := range ids {
 		unknownIDOf[id] = store.NewID().String()
 	}
-	from, to := strconv.Itoa(first/10), strconv.Itoa(newFirst/10)
+	from, to := strconv.Itoa(oldFirst/10), strconv.Itoa(newFirst/10)
 	unknown := inventory{}
 	for m, values := range items {
 		for _, value := range values {

@@ -169,7 +169,7 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 			unresolved = append(unresolved, l)
 		}
 	}
-	fresh := s.resolveAll(ctx, unresolved)
+	fresh := s.resolveShortLinksConcurrently(ctx, unresolved)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -193,9 +193,9 @@ const (
 	maxResolves                = 64 // maximum for the requests of all organisations together on this server
 )
 
-// resolveAll resolves short links concurrently. The keys of the result are the canonical forms of the short links. A short link that is not
+// resolveShortLinksConcurrently resolves short links concurrently. The keys of the result are the canonical forms of the short links. A short link that is not
 // resolved within resolveTimeout fails.
-func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]parsedLink {
+func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	var (

@@ -74,7 +74,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err != nil {
 		return listResponse{}, err
 	}
-	if err := cutToSize(s, found, encode); err != nil {
+	if err := cutPageToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
 	var facts pageFacts
@@ -103,10 +103,10 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	return response, nil
 }
 
-// cutToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It must run
+// cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It must run
 // before the first byte of the response is sent, so that headers and pagination are correct. It encodes the rows to measure them only if
 // the page can be too large.
-func cutToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
+func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
 	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
 		return nil

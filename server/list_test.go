@@ -79,8 +79,8 @@ func heapBytes() uint64 {
 	return stats.HeapAlloc
 }
 
-// serveMetered calls the HTTP handler directly with a GET request and requires status 200. The result contains the response body only if
-// keepBody is true.
+// serveMetered calls the HTTP handler directly with a GET request and requires status 200. If keepBody is true, the result contains the
+// response body. Otherwise, the body is only measured.
 func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
@@ -101,8 +101,8 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 
 	measured := c.serveMetered("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
-	require.Less(t, measured.largest, 256<<10, "no write is larger than 256 KiB")
-	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(12<<20), "the heap grows by less than 12 MiB during the request")
+	require.Less(t, measured.largest, 256<<10, "each write must be smaller than 256 KiB")
+	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(12<<20), "the heap must grow by less than 12 MiB during the request")
 
 	got := c.serveMetered("/videos?limit=5000", true)
 	var page client.VideoPage
@@ -182,11 +182,11 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array with as many rows as the parameter limit allows has no Link header
+					continue // an array with as many rows as the requested limit has no Link header
 				}
 				require.Len(t, seen, want, "all pages of %s with a maximum page size of %d bytes must together contain each item once", list, size)
 				if size == 1 {
-					require.Equal(t, want, pages, "each page has one row if the maximum page size is 1 byte")
+					require.Equal(t, want, pages, "each page must have one row if the maximum page size is 1 byte")
 				}
 			}
 		}
@@ -210,7 +210,7 @@ func (r row) id() uuid.UUID {
 	return r.ID
 }
 
-// rowsIn returns the rows of a list response. The response is either an array or an object whose member data is an array.
+// rowsIn returns the rows of a list response. The response is an array, or an object whose member "data" is an array.
 func rowsIn(t *testing.T, a response) []row {
 	t.Helper()
 	if strings.HasPrefix(string(a.body), "[") {
@@ -278,10 +278,10 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 			require.NotEqual(t, tag, changed)
 		}
 		first := c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the query")
-		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the organisation")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag must depend on the query")
+		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag must depend on the organisation")
 		a.Clock.Advance(24 * 3600 * 1e9)
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the day")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag must depend on the day")
 		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").requireStatus(http.StatusNotFound)
 	})
 }
@@ -293,7 +293,7 @@ func TestRateLimit_counts304ResponsesAgainstASeparateLimit(t *testing.T) {
 	tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
 		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
-		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
+		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response must not count against the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
 	refused.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)

@@ -198,7 +198,7 @@ func (c *caller) createMCPItems() mcpItems {
 }
 
 // calls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend on
-// earlier calls. The constant readCalls is the number of calls at the beginning that change no videos, accounts and collections.
+// earlier calls. The first readCalls calls change no videos, accounts and collections.
 func (w mcpItems) calls() []call {
 	return []call{
 		{"authenticate", nil},
@@ -344,8 +344,8 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 				require.NoError(t, compileSchema(t, tools[name].OutputSchema).Validate(got.StructuredContent), name)
 			}
 			require.Len(t, textBlocks(t, got), 1)
-			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result is a summary of less than 500 bytes", name)
-			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result has only one line", name)
+			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result must be a summary of less than 500 bytes", name)
+			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result must have only one line", name)
 		}
 		require.Empty(t, left, "mcpItems.calls must contain each tool")
 	})
@@ -417,7 +417,7 @@ func TestMCP_resultsNameTheMembersThatOtherPeopleWrote(t *testing.T) {
 			require.NotContains(t, text, words, call.operation)
 		}
 	}
-	require.Equal(t, 7, found, "seven of the called tools return texts that other people wrote")
+	require.Equal(t, 7, found, "seven of the called tools must return texts that other people wrote")
 	require.Contains(t, session.InitializeResult().Instructions, "written by other people")
 }
 

@@ -16,12 +16,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes calls the function run and returns the number of bytes that the process allocated during the call. No other test may run
-// at the same time, because its allocations would also be counted.
-func allocatedBytes(run func()) uint64 {
+// allocatedBytes calls runCode and returns the number of bytes that the process allocated during the call. No other test may run at the
+// same time, because its allocations would also be counted.
+func allocatedBytes(runCode func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	run()
+	runCode()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
@@ -38,7 +38,7 @@ func (c *caller) trackLongTitles(n, size int) {
 	})
 }
 
-// toolCall returns an MCP message that calls the tool with the given name. The parameter arguments is the text of a JSON object.
+// toolCall returns an MCP message that calls the tool with the given name. The arguments are the text of a JSON object.
 func toolCall(name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
 }
@@ -71,7 +71,7 @@ func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:
 func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	// fillMessage repeats the text in the parameter piece. The result is nearly as long as the longest message that the server accepts.
+	// fillMessage repeats a text until the result is nearly as long as the longest message that the server accepts.
 	fillMessage := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
@@ -156,6 +156,6 @@ func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	require.Less(t, len(text), 1000)
 
 	got = session.call("list_videos", map[string]any{"limit": 100})
-	require.False(t, got.IsError, "a result below the maximum size is returned")
+	require.False(t, got.IsError, "a result below the maximum size must be returned")
 	require.Len(t, got.StructuredContent.(map[string]any)["data"], 100)
 }

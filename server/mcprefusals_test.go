@@ -21,8 +21,8 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		tool, arguments     string
 		place, code, detail string // the first fault that is expected: its pointer or parameter name, its code, and a part of its detail
 	}{
-		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
-		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes no arguments"},
+		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "is not an argument of get_video; it takes ad_id"},
+		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "is not an argument of authenticate; it takes no arguments"},
 		"a missing path argument":                         {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
 		"an empty path argument":                          {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
 		"a missing body argument":                         {"track_video", `{}`, "/link", "required", "link"},
@@ -33,7 +33,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		"a field that is not a member":                    {"list_videos", `{"fields": ["title", "colour"]}`, "/fields", "enum", `"colour" in fields is not allowed; allowed are ad_id, ad_info_shop,`},
 		"no field":                                        {"list_videos", `{"fields": []}`, "/fields", "empty", "fields must not be empty"},
 		"fields that are not an array":                    {"list_accounts", `{"fields": "account_id"}`, "/fields", "type", "fields must be an array of names"},
-		"fields of a tool that returns one object":        {"get_video", `{"ad_id": "x", "fields": ["title"]}`, "/fields", "unknown_member", "it takes ad_id"},
+		"fields of a tool that returns one object":        {"get_video", `{"ad_id": "x", "fields": ["title"]}`, "/fields", "unknown_member", "is not an argument of get_video; it takes ad_id"},
 		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
 		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
 		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0 of collections contains a comma"},
@@ -43,7 +43,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		"NUL in the query":                                {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
 		"NUL in the body":                                 {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
 		"an id that is not a UUID":                        {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
-		"two unknown arguments":                           {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
+		"two unknown arguments":                           {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "is not an argument of get_video; it takes ad_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,9 +123,9 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
 	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
 	session.requireRefused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
+	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments must count against the limit")
 	session.call("list_videos", nil)
 	p := session.requireRefused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")
-	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own limit")
+	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation must have its own limit")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // The real limits are numbers of tokens of a language model, which the command `make mcp` measures. The tests of this file check bytes
-// instead. On average, one token of the tokenizer o200k_base is 4.3 bytes of the list of tools, or 2.8 bytes of a list of videos.
+// instead. One token of the tokenizer o200k_base has 4.3 bytes on average in the list of tools, and 2.8 bytes in a list of videos.
 const (
 	maxToolListBytes  = 48_000 // maximum size of the list of tools: about 11,200 tokens
 	maxVideoListBytes = 11_000 // maximum size of a list of videos: about 3,900 tokens

@@ -59,7 +59,7 @@ func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	}
 	got := post(t, initialize).requireStatus(http.StatusOK)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
-	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "the response has no session id")
+	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "the response must have no session id")
 	post(t, "{").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	post(t, "").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	post(t, strings.Repeat(" ", 2<<20)+initialize).requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
@@ -77,7 +77,7 @@ func TestMCP_endsAStreamOfNotificationsImmediately(t *testing.T) {
 	got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	require.Contains(t, string(got.requireStatus(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
+	require.Contains(t, string(got.requireStatus(http.StatusOK).body), "acknowledged", "the stream must end immediately, because the list of tools never changes")
 }
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {

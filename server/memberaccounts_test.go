@@ -31,15 +31,15 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 }
 
 // fetchProfiles does the work of a collector. It takes from the queue all accounts that are due to be fetched and have the highest priority
-// (the lane interactive). For each account, it calls the function facts and stores the returned value as the result of the fetch.
-func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
+// (the lane interactive). For each account, it calls factsOf and stores the returned value as the result of the fetch.
+func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
 		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), p, "account", 1000, time.Minute, queue.LaneInteractive))
 		require.NoError(a.t, err)
 		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {
-			outcomes[i] = ingest.AccountOutcome{Account: new(facts(target)), Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
+			outcomes[i] = ingest.AccountOutcome{Account: new(factsOf(target)), Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
 				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}}
 		}
 		require.NoError(a.t, a.AcknowledgeAccounts(a.t.Context(), c, c.At, outcomes))
@@ -117,7 +117,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
 		require.Equal(t, int64(700), *page.Data[2].TotalViews)
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
-		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched is null, not 0")
+		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched must be null, not 0")
 
 		t.Run("stopped accounts are listed only with include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)

@@ -31,7 +31,7 @@ func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// changeMembers sends a POST or DELETE request to /collections/{collection_id}/{kind}. The parameter kind is "videos" or "accounts".
+// changeMembers sends a POST or DELETE request to /collections/{collection_id}/{kind}. The kind is "videos" or "accounts".
 func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) response {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
@@ -183,25 +183,25 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 		requireVideos := func(want ...uuid.UUID) {
 			t.Helper()
 			want = sorted(want)
-			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos returns the expected videos")
-			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total is the number of expected videos")
-			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count is the number of expected videos")
+			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos must return the expected videos")
+			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total must be the number of expected videos")
+			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count must be the number of expected videos")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
 				for _, v := range c.listVideos("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
-				require.Equal(t, want, sorted(ids), "GET /videos?collections= returns the expected videos")
+				require.Equal(t, want, sorted(ids), "GET /videos?collections= must return the expected videos")
 			}
 			labelled := []uuid.UUID{}
 			for _, v := range c.listVideos("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, even if the video was added to it and also has its hashtag")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids must contain the collection only once if the video was added to the collection and also has its hashtag")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sorted(labelled), "label_ids contains the collection for exactly the expected videos")
+			require.Equal(t, want, sorted(labelled), "label_ids must contain the collection for exactly the expected videos")
 		}
 		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
@@ -214,7 +214,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			c.stopVideos(http.StatusOK, later.String(), laterTagged.String())
 			requireVideos(added, byAccount, tagged, all)
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
-			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
+			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video must keep its labels")
 		})
 		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
 			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).requireStatus(http.StatusOK)
@@ -295,7 +295,7 @@ func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 			}
 		}
 		byDefault := c.memberVideos(id, "").Data
-		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order is created_at, descending")
+		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order must be created_at, descending")
 	})
 }
 
@@ -327,7 +327,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
 		p := c.send(http.MethodGet, target+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for the list that returned it")
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor must be valid only for the list that returned it")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestListCollectionVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *t
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response must contain the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

@@ -16,10 +16,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// accountHistory returns the decoded response of GET /accounts/{account_id}/history. The parameter ref is an id or a link.
-func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
+// accountHistory returns the decoded response of GET /accounts/{account_id}/history. The account has the given id or link.
+func (c *caller) accountHistory(idOrLink, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).requireStatus(http.StatusOK))
+	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(idOrLink)+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // organisationHistory returns the decoded response of GET /organisation/history.
@@ -28,19 +28,19 @@ func (c *caller) organisationHistory(query string) []client.OrganisationHistoryP
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// statistics returns the decoded response of GET /statistics/{kind}. The parameter kind is "videos" or "accounts".
+// statistics returns the decoded response of GET /statistics/{kind}. The kind is "videos" or "accounts".
 func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
-// newCallerWithDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched once a day; the
-// last fetch was today. The parameter days is the number of days with a fetch.
-func newCallerWithDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
+// newCallerWithDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched
+// fetchCount times, once a day, and the last fetch was today.
+func newCallerWithDailyHistory(t *testing.T, a *app, tier store.Tier, fetchCount int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	c.trackAccount(map[string]any{"link": accountLink})
-	for n := range days {
+	for n := range fetchCount {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
@@ -63,12 +63,12 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
-		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
+		require.Len(t, points, 31, "by default, the history must contain today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, []int64{1032 - int64(i), 7, 6600 - 200*int64(i), 64 - 2*int64(i), 2, 66 - 2*int64(i), 2},
 				[]int64{*p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements, *p.Videos})
-			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched must be null, not 0")
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
@@ -101,7 +101,7 @@ func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 		}
 		first := c.organisationHistory(fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(32)))
 		require.Len(t, first, 1)
-		require.Equal(t, int64(2), *first[0].Uploads, "the upload date of both videos is the day of the first fetch")
+		require.Equal(t, int64(2), *first[0].Uploads, "the upload date of both videos must be the day of the first fetch")
 		require.Empty(t, a.newCaller(t, store.TierPremium).organisationHistory(""))
 	})
 }
@@ -115,7 +115,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 		for _, path := range []string{"/accounts/" + c.trackAccountLink(accountLink).String() + "/history", "/organisation/history"} {
 			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).requireStatus(http.StatusOK)
 			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-			require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
+			require.Contains(t, p.Detail, a.daysAgo(days), "the detail must contain the oldest allowed date")
 			require.Equal(t, "start_date", *p.Errors[0].Name)
 			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "end_date", *p.Errors[0].Name)
@@ -136,7 +136,7 @@ func TestAccountAndOrganisationHistory_returnOnlyOnePointWithoutMetricsToLowerTi
 		require.Equal(t, a.daysAgo(0), account[0].Date.String())
 		require.Equal(t, a.daysAgo(0), organisation[0].Date.String())
 		earlier := "end_date=" + a.daysAgo(1)
-		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the response contains the latest point of the date range")
+		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the response must contain the latest point of the date range")
 		require.Equal(t, a.daysAgo(1), c.organisationHistory(earlier)[0].Date.String())
 	})
 }
@@ -159,7 +159,7 @@ func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).requireStatus(http.StatusOK)
 
 		a.newCaller(t, store.TierPremium).track(videoURL(7))
-		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}, ByStatus: client.StatusCounts{Pending: 3, Stopped: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
+		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}, ByStatus: client.StatusCounts{Pending: 3, Stopped: 1}}, c.statistics("videos"), "for the tier 'limited', statistics must not be masked")
 		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}, ByStatus: client.StatusCounts{Pending: 2, Stopped: 1}}, c.statistics("accounts"),
 			"the author of a tracked video is not counted as a tracked account")
 	})

@@ -62,7 +62,7 @@ func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 		t.Run("an empty list has no pages", func(t *testing.T) {
 			p := c.listVideos("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
-			require.Equal(t, int32(5000), p.Limit, "the default limit is 5000")
+			require.Equal(t, int32(5000), p.Limit, "the default limit must be 5000")
 		})
 	})
 }
@@ -158,7 +158,7 @@ func TestListVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) 
 			a.Clock.Advance(1e9)
 			got := c.listVideos("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response must contain the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)

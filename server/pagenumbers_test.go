@@ -27,7 +27,7 @@ type pageRow struct {
 	text   string
 }
 
-// elements returns all HTML elements below the node n that have the given name, in the order of the document.
+// elements returns all HTML elements with the given name below a node, in the order of the document.
 func elements(n *html.Node, name string) []*html.Node {
 	var out []*html.Node
 	for d := range n.Descendants() {
@@ -48,7 +48,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns all text below the HTML node n.
+// textOf returns all text below an HTML node.
 func textOf(n *html.Node) string {
 	var out strings.Builder
 	for d := range n.Descendants() {
@@ -59,8 +59,8 @@ func textOf(n *html.Node) string {
 	return out.String()
 }
 
-// numbersIn returns the numbers below the HTML node n, in order. Pages show each number in a data element, and its attribute value contains
-// the number.
+// numbersIn returns the numbers below an HTML node, in order. Pages show each number in a "data" element. The attribute "value" of this
+// element contains the number.
 func numbersIn(n *html.Node) []string {
 	var out []string
 	for _, d := range elements(n, "data") {
@@ -104,7 +104,7 @@ func findRow(t *testing.T, rows []pageRow, path string) pageRow {
 	return pageRow{}
 }
 
-// digits returns a number as it is written in the attribute value of a data element. The result is "" if the number is unknown.
+// digits returns a number as it is written in the attribute "value" of a "data" element. The result is "" if the number is unknown.
 func digits(n *int64) string {
 	if n == nil {
 		return ""
@@ -168,7 +168,7 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 					days = append(days, row)
 				}
 			}
-			require.Len(t, days, len(history), "a day without a point has no row")
+			require.Len(t, days, len(history), "a day without a point must have no row")
 			for n, point := range history {
 				require.Equal(t, point.Date.String(), days[n].day)
 				for m, count := range []*int64{point.Views, point.Likes, point.Comments, point.Shares, point.Bookmarks} {
@@ -312,7 +312,7 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 		page := v.post("/settings/webhook", "url", r.URL+"/?a=b&c='d'", "type", "video.removed")
 		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))
 		require.Regexp(t, `^whsec_`, secret)
-		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret is shown once")
+		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret must be shown only once")
 		hook := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data[0]
 		require.Equal(t, []client.EventType{"video.removed"}, hook.EventTypes)
 		require.Contains(t, string(v.post("/settings/webhook", "url", "ftp://x").requireStatus(http.StatusBadRequest).body), `role="alert"`)
@@ -346,7 +346,7 @@ func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 		require.Equal(t, c.org.ID, id.Organisation.ID)
 		require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
 		require.Equal(t, store.InstantOf(a.Clock.Now().Add(30*24*time.Hour)), *id.Token.ExpiresAt)
-		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret is shown once")
+		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret must be shown only once")
 
 		for _, wrong := range [][]string{{"name", "", "days", "30", "scopes", "read"}, {"name", "x", "days", "0", "scopes", "read"}, {"name", "x", "days", "soon", "scopes", "read"},
 			{"name", "x", "days", "30", "scopes", "owner"}, {"name", "x", "days", "30", "scopes", ""}} {

@@ -91,7 +91,7 @@ func (b pageBackend) Identify(ctx context.Context, secret string) (store.Identit
 
 // SignIn creates a session for a token and returns the session's secret.
 func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
-	if err := b.takeSignIn(ctx); err != nil {
+	if err := b.countSignInAttempt(ctx); err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(token, "rt_") {
@@ -113,7 +113,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 
 // FindLoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
 func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Identity, error) {
-	if err := b.takeSignIn(ctx); err != nil {
+	if err := b.countSignInAttempt(ctx); err != nil {
 		return store.Identity{}, err
 	}
 	id, err := b.s.store.LoginLink(ctx, link)
@@ -125,7 +125,7 @@ func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Iden
 
 // UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, error) {
-	if err := b.takeSignIn(ctx); err != nil {
+	if err := b.countSignInAttempt(ctx); err != nil {
 		return "", err
 	}
 	session, err := b.s.store.UseLoginLink(ctx, link)
@@ -137,7 +137,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 
 // CheckSetupLink returns an error if the setup link cannot be used. With a setup link, the operator creates the first organisation.
 func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
-	if err := b.takeSignIn(ctx); err != nil {
+	if err := b.countSignInAttempt(ctx); err != nil {
 		return err
 	}
 	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
@@ -145,7 +145,7 @@ func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 
 // SetUp creates the first organisation with a setup link. The link cannot be used again.
 func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup, error) {
-	if err := b.takeSignIn(ctx); err != nil {
+	if err := b.countSignInAttempt(ctx); err != nil {
 		return store.Setup{}, err
 	}
 	if store.CheckName("organisation", name) != nil {
@@ -241,8 +241,8 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 	return targets, b.problem(ctx, err)
 }
 
-// takeSignIn counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
-func (b pageBackend) takeSignIn(ctx context.Context) error {
+// countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
+func (b pageBackend) countSignInAttempt(ctx context.Context) error {
 	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
 }
 

@@ -30,7 +30,7 @@ func (v *visitor) visit(target string) response {
 	return v.request(http.MethodGet, target, nil)
 }
 
-// post sends a form. The parameter fields contains the name of a form field, its value, the name of the next field, and so on.
+// post sends a form. fields contains the name of a form field, its value, the name of the next field, and so on.
 func (v *visitor) post(target string, fields ...string) response {
 	v.t.Helper()
 	form := url.Values{}
@@ -94,7 +94,7 @@ func TestSignIn_startsASessionWithAToken(t *testing.T) {
 		require.Equal(t, "/login", v.post("/logout").requireStatus(http.StatusSeeOther).Header.Get("Location"))
 		require.Nil(t, v.cookie)
 		v.cookie = &old
-		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"), "signing out ends the session on the server")
+		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"), "signing out must end the session on the server")
 		require.NotContains(t, a.log.String(), old.Value)
 		require.NotContains(t, a.log.String(), c.token)
 	})
@@ -111,7 +111,7 @@ func TestSession_endsWhenItsTokenIsRevoked(t *testing.T) {
 		require.NoError(t, a.RevokeToken(t.Context(), id.Token.ID))
 		a.Clock.Advance(time.Second)
 		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"))
-		require.Nil(t, v.cookie, "the browser forgets the session")
+		require.Nil(t, v.cookie, "the browser must forget the session")
 	})
 }
 
@@ -126,7 +126,7 @@ func TestLoginLink_worksOnlyOnce(t *testing.T) {
 		v := &visitor{app: a, t: t}
 		for range 2 {
 			require.Contains(t, string(v.visit("/login/"+link).requireStatus(http.StatusOK).body), "Sign in to Northwind")
-			require.Nil(t, v.cookie, "opening the link does not use it up")
+			require.Nil(t, v.cookie, "opening the link must not use it up")
 		}
 		require.Equal(t, "/", v.post("/login/"+link).requireStatus(http.StatusSeeOther).Header.Get("Location"))
 		v.visit("/").requireStatus(http.StatusOK)
@@ -193,7 +193,7 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		a.platforms.redirect("https://vm.tiktok.com/ZMaccount9/", "https://www.tiktok.com/@elsewhere")
 		short := v.post("/track", "links", "https://vm.tiktok.com/ZMaccount9/").rows()
-		require.Contains(t, short[1].link, "/account/tiktok/", "a short link can lead to an account")
+		require.Contains(t, short[1].link, "/account/tiktok/", "the page must accept a short link that leads to an account")
 		require.Contains(t, short[1].text, "Tracked")
 
 		rows := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only").rows()
@@ -213,10 +213,10 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
 		require.Contains(t, half, "1 of 2 have first numbers")
 		require.Contains(t, half, "4,321 views")
-		require.NotContains(t, half, `value="video:`, "the page asks only for the progress of videos and accounts that have no numbers yet")
+		require.NotContains(t, half, `value="video:`, "the page must ask for the progress of videos and accounts without numbers only")
 		require.Contains(t, half, `hx-post="/track/progress"`)
 		waiting[3] = "119"
-		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page stops asking for progress after ten minutes")
+		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page must stop asking for progress after ten minutes")
 
 		require.Contains(t, string(v.post("/track", "links", " \n").requireStatus(http.StatusBadRequest).body), "Paste at least one")
 		many := make([]string, 501)
@@ -252,7 +252,7 @@ func TestDashboardPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 	require.Equal(t, "/tally/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"))
 	require.Equal(t, "/tally/", v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther).Header.Get("Location"))
 	require.Equal(t, "/tally/", v.cookie.Path)
-	require.False(t, v.cookie.Secure, "browsers would not send a secure cookie to an http URL")
+	require.False(t, v.cookie.Secure, "the cookie must not be secure, because browsers would not send a secure cookie to an http URL")
 	page := v.visit("/settings").document()
 	for _, element := range []struct{ name, attribute string }{{"a", "href"}, {"link", "href"}, {"script", "src"}, {"form", "action"}} {
 		for _, found := range elements(page, element.name) {

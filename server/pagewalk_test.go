@@ -28,8 +28,8 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// newCallerWithManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result neverStopped has the ids
-// of the videos that stay tracked during the test. The result stoppable has the ids of the videos whose tracking the test can stop.
+// newCallerWithManyVideos creates an organisation with 10,400 videos, so that a list has several pages. neverStopped has the ids of the
+// videos that stay tracked during the test. stoppable has the ids of the videos whose tracking the test can stop.
 func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -60,9 +60,9 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	return c, neverStopped, stoppable
 }
 
-// readAllPages reads all pages of GET /videos and returns how many times each video was returned. It calls the function write between two pages. If
-// byPage is true, it requests pages by their numbers, and otherwise by cursors.
-func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
+// readAllPages reads all pages of GET /videos and returns how many times each video was returned. It calls writeBetween between two pages.
+// If byPage is true, it requests pages by their numbers, and otherwise by cursors.
+func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, writeBetween func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
 	for page := 1; ; page++ {
@@ -97,11 +97,11 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 			return timesReturned, nil
 		}
 		next = "&cursor=" + *got.Pagination.NextCursor
-		write()
+		writeBetween()
 	}
 }
 
-// writers changes the videos of an organisation while other goroutines read its lists. For each number in the channel steps, it makes four
+// writers changes the videos of an organisation while other goroutines read its lists. For each number that steps receives, it makes four
 // changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that
 // are due to be fetched.
 type writers struct {
@@ -112,8 +112,7 @@ type writers struct {
 	done                    sync.WaitGroup
 }
 
-// run makes four changes, which the comment on the type writers describes, for each number in the channel w.steps. It returns when the
-// channel is closed or a change fails.
+// run makes the four changes of a writer for each number that w.steps receives. It returns when w.steps is closed or a change fails.
 func (w *writers) run() {
 	for n := range w.steps {
 		for _, r := range []struct {

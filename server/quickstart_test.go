@@ -57,7 +57,7 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 				out = c.runSample(t, program)
 			}
 			require.Contains(t, out, link)
-			require.Equal(t, 2, strings.Count(out, "4321"), "the program prints 4321 twice, as the views of the video and as the views of its only day: %s", out)
+			require.Equal(t, 2, strings.Count(out, "4321"), "the program must print 4321 twice, as the views of the video and as the views of its only day: %s", out)
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestLLMsTxt_linksOnlyToPagesThatExist(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	text := a.send(t, "GET", "/llms.txt", nil).requireStatus(200)
 	require.Equal(t, "text/markdown; charset=utf-8", text.Header.Get("Content-Type"))
-	require.True(t, strings.HasPrefix(string(text.body), "# ReelTally\n\n> "), "llms.txt begins with a heading and a quoted summary, as llmstxt.org requires")
+	require.True(t, strings.HasPrefix(string(text.body), "# ReelTally\n\n> "), "llms.txt must begin with a heading and a quoted summary, as llmstxt.org requires")
 	links := pageLink.FindAllStringSubmatch(string(text.body), -1)
 	require.Len(t, links, 7)
 	for _, link := range links {

@@ -125,7 +125,7 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	a, b := startTwoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
-	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation share its limit")
+	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation must share its limit")
 	other := b.newCaller(t, store.TierLimited)
 	require.Equal(t, 5, countAccepted([]*caller{other, other.withServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count against the limit of another organisation")
 	for range 30 {
@@ -164,7 +164,7 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	got := c.withServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "a new window must start after the key expired in Redis")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).requireStatus(http.StatusNotModified)
-	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
+	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response must not be counted")
 }
 
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the two servers share the rate limit again")
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the two servers must share the rate limit again")
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -202,7 +202,7 @@ func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
 	callers := []*caller{c, c.withServer(b)}
-	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
+	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server must allow the whole limit")
 	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	r.Start()
 	a.Clock.Advance(time.Second)
@@ -232,7 +232,7 @@ func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t 
 				slow++
 			}
 		}
-		require.LessOrEqual(t, slow, 3, "only one request can wait for Redis, and a busy machine can delay two more requests")
+		require.LessOrEqual(t, slow, 3, "at most three requests may be slow: one that waits for Redis, and two that a busy machine delays")
 		clock.Advance(time.Second)
 	}
 	r.Thaw()
@@ -259,7 +259,7 @@ func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	n, err := r.Get(t.Context(), "reeltally:limit:key").Int()
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
-	require.Empty(t, log.String(), "a disconnected caller is not logged as an error of Redis")
+	require.Empty(t, log.String(), "a disconnected caller must not be logged as an error of Redis")
 }
 
 func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
@@ -272,7 +272,7 @@ func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")
-	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the log message explains the consequence")
+	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the log message must explain the consequence")
 	require.NotContains(t, log.String(), "wr0ngsecret")
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
 }

@@ -22,7 +22,7 @@ import (
 // limitPerTier contains the rate limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
-// forTier returns the rate limit for the tier t, in requests per minute.
+// forTier returns the rate limit for a tier, in requests per minute.
 func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
@@ -149,21 +149,21 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// inSynctestBubble calls the function run in a synctest bubble, with a server that counts requests in memory. The argument wait of run is a
-// function that advances the clock of the bubble without real waiting.
-func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
+// inSynctestBubble calls runTest in a synctest bubble, with a server that counts requests in memory. runTest gets a function that advances
+// the clock of the bubble without real waiting.
+func inSynctestBubble(t *testing.T, runTest func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // wait for a year of the bubble's clock, so that the goroutine outside of the bubble does not delete the counts as expired
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // advance the clock of the bubble by a year: the goroutine outside of the bubble has the real clock, so it then takes no count for expired
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
 		a.serve(s)
 		s.Client().Transport = &http.Transport{DialContext: w.dial}
 		t.Cleanup(s.Client().CloseIdleConnections)
-		run(t, a, func(d time.Duration) { <-time.After(d) })
+		runTest(t, a, func(d time.Duration) { <-time.After(d) })
 	})
 }
 
@@ -211,8 +211,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires that the response has the RateLimit headers. The parameter limit is the expected number of requests in a
-// minute. The parameter remaining is how many of these requests are still allowed.
+// requireRateLimitHeaders requires that the response has the RateLimit headers. limit is the expected number of requests in a minute, and
+// remaining is how many of these requests are still allowed.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")

@@ -77,7 +77,7 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 				a.Clock.Advance(17 * time.Minute)
 				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
-				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "refresh_after is rounded to a full hour")
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "refresh_after must be rounded to a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
@@ -101,7 +101,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "only the refreshed item is in the interactive lane")
+			require.Len(t, claim.Targets, 1, "only the refreshed item must be in the interactive lane")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})

@@ -145,12 +145,12 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 			require.Equal(t, joined[day], *p.ViewsFromAdded, day)
 			require.Equal(t, *p.Videos-known[day], *p.UnknownViews, day)
 			require.Equal(t, *p.Videos, *p.Measured+*p.Interpolated+*p.Carried+*p.WithoutPoint, day)
-			require.Nil(t, p.Shares, "the sum of the shares is null, because no fetch returned shares")
+			require.Nil(t, p.Shares, "the sum of the shares must be null, because no fetch returned shares")
 			if n+1 < len(history) {
 				require.Equal(t, *p.Views-*history[n+1].Views, *p.ViewsGained+*p.ViewsFromAdded+*p.ViewsFromKnown, day)
 			}
 		}
-		require.Equal(t, int64(videos), *history[0].Videos, "a video that is in two collections counts once")
+		require.Equal(t, int64(videos), *history[0].Videos, "a video that is in two collections must count once")
 		require.Positive(t, *history[days/2-1].VideosAdded)
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, c.path("/statistics?include_children=true&start_date="+from), nil).requireStatus(http.StatusOK))
 		require.Equal(t, gained, *statistics.ViewsGained)

@@ -56,8 +56,8 @@ type hostileRequest struct {
 	detail string
 }
 
-// hostileRequests returns hostile requests, by a description of the attack. The parameter collection is the path of an existing collection.
-func hostileRequests(collection string) map[string]hostileRequest {
+// hostileRequests returns hostile requests, by a description of the attack. collectionPath is the path of an existing collection.
+func hostileRequests(collectionPath string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
 	}
@@ -65,7 +65,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		return hostileRequest{http.MethodGet, "/videos?" + query, "", nil, http.StatusBadRequest, fault, detail}
 	}
 	patch := func(settings string, status int, fault, detail string) hostileRequest {
-		return hostileRequest{http.MethodPatch, collection, `{"display_settings":` + settings + `}`, nil, status, fault, detail}
+		return hostileRequest{http.MethodPatch, collectionPath, `{"display_settings":` + settings + `}`, nil, status, fault, detail}
 	}
 	withStatus := func(r hostileRequest, status int, header ...string) hostileRequest {
 		r.status, r.header = status, header

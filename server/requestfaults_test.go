@@ -45,7 +45,7 @@ func setWrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
 }
 
-// wrongParameters returns values that are invalid for the query parameter p.
+// wrongParameters returns values that are invalid for a query parameter.
 func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter) []string {
 	s := p.Schema.Value
 	nonsense := []string{"a\x00b", "a\xffb", "\xc3\x28", "\xed\xa0\x80", "\x00"}
@@ -80,11 +80,11 @@ func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is left out, because it would result in the path of another operation
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // a path with an empty value would be the path of another operation, so no value is empty
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its JSON pointer and its schema. The function set puts another value in its place.
+// node is a value in a JSON body, with its JSON pointer and its schema. set puts another value in its place.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -92,8 +92,8 @@ type node struct {
 	set     func(any)
 }
 
-// nodesOf returns a node for value, which has the schema s. It also returns a node for each member and entry inside of value that has a
-// schema. The function set puts another value in the place of value.
+// nodesOf returns a node for a JSON value, and a node for each member and entry inside of the value that has a schema. set puts another
+// value in the place of the JSON value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {

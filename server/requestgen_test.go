@@ -30,17 +30,17 @@ type generatedRequest struct {
 	op       *contractOperation
 	method   string
 	path     map[string]string // values of the path parameters, by parameter name
-	target   string            // encoded path and query; if target is not "", the fields path, query and rawQuery are ignored
+	target   string            // encoded path and query; if target is not "", the next fields path, query and rawQuery are ignored
 	query    [][2]string       // names and values of query parameters, before encoding
 	rawQuery string            // encoded text that is added to the query
 	body     any               // decoded JSON body; ignored if raw is not nil, and nil if there is no body
-	raw      []byte            // encoded body; nil if the body is in the field body
+	raw      []byte            // encoded body; nil if the decoded body is sent instead
 	headers  map[string]string
 	caller   *caller // the caller whose token is sent; if caller is nil, the token is in headers
 	address  string  // IP address and port of the client
 
 	want        expectation
-	status      int    // expected response status if the field want is expectStatus; otherwise 0
+	status      int    // expected response status; 0 unless want is expectStatus
 	description string // description of the request for failure messages, such as its fault
 }
 
@@ -59,21 +59,20 @@ type generator struct {
 	requestCount   int       // number of requests generated so far
 }
 
-// withExpectation sets the expected response and the description of r, and returns r. The parameter description is a format string for
-// args.
+// withExpectation sets the expected response and the description of r, and returns r. The description is a format string for args.
 func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
 	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-// withStatus sets the expected status and the description of r, and returns r. The parameter description is a format string for args.
+// withStatus sets the expected status and the description of r, and returns r. The description is a format string for args.
 func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
 	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of an operation at one location, in the order of the contract. The parameter location is "path",
-// "query" or "header".
+// parameters returns the parameters of an operation at one location, in the order of the contract. The location is "path", "query" or
+// "header".
 func (op *contractOperation) parameters(location string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -116,7 +115,7 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	}
 	for _, p := range op.parameters(openapi3.ParameterInHeader) {
 		if p.Required || g.chance(20) {
-			r.headers[p.Name] = asHeader(p.Schema.Value, g.validText(op, p.Name, p.Schema.Value))
+			r.headers[p.Name] = toHeaderValue(p.Schema.Value, g.validText(op, p.Name, p.Schema.Value))
 		}
 	}
 	if op.Method == http.MethodGet && g.chance(10) {
@@ -135,8 +134,9 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	return r.withExpectation(expectValid, "valid")
 }
 
-// asHeader returns text without the characters that a header cannot contain. The result is in quotes if the schema allows quotes.
-func asHeader(s *openapi3.Schema, text string) string {
+// toHeaderValue makes a text valid as the value of a header: it removes all characters that a header cannot contain. If the schema allows
+// quotes, it puts the text in quotes.
+func toHeaderValue(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
@@ -149,7 +149,7 @@ func asHeader(s *openapi3.Schema, text string) string {
 	return text
 }
 
-// validParameter returns a random valid value of the query parameter p.
+// validParameter returns a random valid value of a query parameter.
 func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter) string {
 	s := p.Schema.Value
 	switch {
@@ -270,7 +270,7 @@ func (g *generator) encodeTarget(r *generatedRequest) string {
 				value += fmt.Sprintf("%%%02x", b)
 			}
 		case 1:
-			value = lowerEscapes(value)
+			value = toLowerCaseEscapes(value)
 		}
 		path = strings.ReplaceAll(path, "{"+name+"}", value)
 	}

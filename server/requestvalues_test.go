@@ -78,8 +78,8 @@ func matchesPattern(pattern, text string) bool {
 	return patterns.compiled[pattern].MatchString(text)
 }
 
-// matchesSchema returns true if a text matches the string schema s. It does not use the validation library of the server, so that the
-// tests can find errors in the library.
+// matchesSchema returns true if a text matches a string schema. It does not use the validation library of the server, so that the tests can
+// find errors in the library.
 func matchesSchema(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
 	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -136,13 +136,13 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a field accepts only links, and refuses all other texts. The parameter s is the schema of the field, and kinds
-// are the kinds of text that the field accepts.
+// mustBeLink returns true if a field accepts only links, and refuses all other texts. s is the schema of the field, and kinds are the kinds
+// of text that the field accepts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
-// anyText returns a random text, usually of one of the given kinds. The text may violate the schema s.
+// anyText returns a random text, usually of one of the given kinds. The text may violate the schema of the field.
 func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
 	case g.onlyOwnItems, n < 14:
@@ -164,12 +164,12 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// itemText returns a text of the kind m that usually identifies an item of the organisation that sends the request. Sometimes the item
-// belongs to another organisation or does not exist. If m is freeText, the text is one of suspiciousTexts.
-func (g *generator) itemText(m textKind) string {
+// itemText returns a text of the given kind. Usually, the text identifies an item of the organisation that sends the request. Sometimes the
+// item belongs to another organisation or does not exist. If the kind is freeText, the text is one of suspiciousTexts.
+func (g *generator) itemText(kind textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {
-	case m == freeText:
+	case kind == freeText:
 		return oneOf(g.random, suspiciousTexts)
 	case g.onlyOwnItems:
 	case n < 1:
@@ -177,14 +177,14 @@ func (g *generator) itemText(m textKind) string {
 	case n < 2:
 		of = g.missingItems
 	}
-	if m == videoLink || m == accountLinks {
-		return g.varyLink(oneOf(g.random, of[m]))
+	if kind == videoLink || kind == accountLinks {
+		return g.varyLink(oneOf(g.random, of[kind]))
 	}
-	return oneOf(g.random, of[m])
+	return oneOf(g.random, of[kind])
 }
 
-// link returns a link of a video or an account in a random form. The parameter m, either videoLink or accountLink, is the kind of the
-// link. A video link can be a short link.
+// link returns a link in a random form: the link of a video if the kind is videoLink, or of an account if the kind is accountLink. A video
+// link can be a short link.
 func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return oneOf(g.random, g.shortLinks)
@@ -209,7 +209,7 @@ func (g *generator) varyLink(link string) string {
 	return link
 }
 
-// validValue returns a random value that matches the schema s. The parameter name is the name of the member in the JSON body.
+// validValue returns a random value that matches a schema, for the member of the JSON body with the given name.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):
@@ -260,8 +260,7 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 // the maximum percentage of requests that have the member.
 var slowFields = map[string]int{"password": 2}
 
-// validObject returns a JSON object that matches the schema s. It has random optional members and, if the schema allows it, undeclared
-// members.
+// validObject returns a JSON object that matches a schema. It has random optional members and, if the schema allows it, undeclared members.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
 	optionalPercent := oneOf(g.random, []int{0, 30, 30, 60})
@@ -280,12 +279,12 @@ func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[s
 	return out
 }
 
-// allowsOtherMembers returns true if the schema s allows objects with members that s does not declare.
+// allowsOtherMembers returns true if a schema allows objects with members that it does not declare.
 func allowsOtherMembers(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
-// wrongTexts returns texts that violate the string schema s.
+// wrongTexts returns texts that violate a string schema.
 func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	var out []string
 	switch {
@@ -307,9 +306,8 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues returns JSON values that violate the schema s. Some of them are changed copies of the parameter valid, a value that matches
-// s.
-func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
+// wrongValues returns JSON values that violate a schema. Some of them are changed copies of validValue, which matches the schema.
+func (g *generator) wrongValues(s *openapi3.Schema, validValue any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {
 		if !s.Type.Is(kind) && (kind != "number" || !s.Type.Is("integer")) {
@@ -334,11 +332,11 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 		if s.MinItems > 0 {
 			out = append(out, []any{})
 		}
-		if items, ok := valid.([]any); ok && len(items) > 0 && s.MaxItems != nil && *s.MaxItems < 1000 {
+		if items, ok := validValue.([]any); ok && len(items) > 0 && s.MaxItems != nil && *s.MaxItems < 1000 {
 			out = append(out, slices.Repeat(items[:1], int(*s.MaxItems)+1))
 		}
 	case s.Type.Is("object"):
-		members, _ := valid.(map[string]any)
+		members, _ := validValue.(map[string]any)
 		for _, name := range s.Required {
 			less := maps.Clone(members)
 			delete(less, name)

@@ -194,14 +194,14 @@ func TestRoutes_useForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	}
 	direct := newRateLimitedApp(t)
 	require.Equal(t, 60, countUntilLimited(direct, "203.0.113.1"))
-	require.Equal(t, 0, countUntilLimited(direct, "203.0.113.2"), "without a trusted proxy, requests are limited by the address of the connection")
+	require.Equal(t, 0, countUntilLimited(direct, "203.0.113.2"), "without a trusted proxy, requests must be limited by the address of the connection")
 
 	proxied := newRateLimitedApp(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.1"))
 	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.2"))
 	require.Equal(t, 60, countUntilLimited(proxied, "2001:db8:1:2::1"))
-	require.Equal(t, 0, countUntilLimited(proxied, "2001:db8:1:2::ffff"), "all IPv6 addresses of a /64 network share a limit")
-	require.Equal(t, 0, countUntilLimited(proxied, "198.51.100.9, 203.0.113.1"), "only the last untrusted address is used, because a client can forge the addresses before it")
+	require.Equal(t, 0, countUntilLimited(proxied, "2001:db8:1:2::ffff"), "all IPv6 addresses of a /64 network must share a limit")
+	require.Equal(t, 0, countUntilLimited(proxied, "198.51.100.9, 203.0.113.1"), "the last untrusted address must be used, because a client can forge the addresses before it")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {
@@ -230,7 +230,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the first query that fails comes after the request was counted for the rate limit
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so no query runs before the request is counted for the rate limit, and a later query fails
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

@@ -33,7 +33,7 @@ import (
 // sdk describes a client library in the folder gen, and how to run programs that use the library.
 type sdk struct {
 	name, interpreter, extension string
-	// install makes the library available to the programs in the folder dir. It returns environment variables that the programs need.
+	// install makes the library available to the programs in dir. It returns environment variables that the programs need.
 	install func(t *testing.T, dir string) []string
 }
 
@@ -82,8 +82,8 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 	return string(out)
 }
 
-// startFaultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with status
-// 429, and it drops the response to the first POST /collections. The function keys returns the values of Idempotency-Key in all POST
+// startFaultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with
+// status 429, and it drops the response to the first POST /collections. keys returns the values of Idempotency-Key in all POST
 // /collections.
 func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
@@ -151,7 +151,7 @@ func TestSDKs_supportRetriesPagingAndTypedErrors(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal([]byte(s.run(t, address, c.token, "testdata/sdk/check"+s.extension, links...)), &got))
 			require.NotEmpty(t, got.Organisation)
-			require.Equal(t, []string{"Launch"}, got.Collections, "the repeated request has no second effect")
+			require.Equal(t, []string{"Launch"}, got.Collections, "the repeated request must have no second effect")
 			require.Len(t, keys(), 2)
 			require.Equal(t, keys()[0], keys()[1])
 			require.NotEmpty(t, keys()[0])
@@ -273,7 +273,7 @@ func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
 		require.NoError(t, err)
 		blocks := codeBlock.FindAllStringSubmatch(string(text), -1)
 		require.Len(t, blocks, 2, readme)
-		require.Equal(t, string(top), blocks[1][2], "gen/%s/README.md has the example of the top videos", readme)
+		require.Equal(t, string(top), blocks[1][2], "gen/%s/README.md must have the example of the top videos", readme)
 		for _, block := range blocks {
 			code := strings.NewReplacer("https://reeltally.example.com", a.http.URL, "rt_…", c.token).Replace(block[2])
 			var out string
@@ -349,7 +349,7 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 			delete(left, id)
 		}
 		require.Empty(t, left, name)
-		require.Greater(t, rates.refused.Load(), before, "%s waited for the rate limit", name)
+		require.Greater(t, rates.refused.Load(), before, "%s must have waited for the rate limit", name)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])
 	require.NotEmpty(t, keys()[0])
-	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request has no second effect")
+	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request must have no second effect")
 	for video, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{Limit: 3}) {
 		require.NoError(t, err)
 		require.True(t, want[video.AdID.String()])

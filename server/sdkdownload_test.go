@@ -26,7 +26,7 @@ import (
 )
 
 // startCuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
-// server of a. The result requests counts all requests.
+// server of a. requests counts all requests.
 func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
@@ -81,7 +81,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.NoError(t, err)
 	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.EqualValues(t, 1, requests.Load(), "the client does not repeat a download that fails after its first bytes")
+	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
 // download downloads a list with each library and returns the files and the headers Exported-Until, by the name of the library.
@@ -205,7 +205,7 @@ func TestSDKs_goClientDownloadsWithLittleMemory(t *testing.T) {
 	_, err = sdk.Download(ctx, writerFunc(func(part []byte) { largest, written = max(largest, int64(len(part))), written+int64(len(part)) }), "/videos", nil, client.CSV)
 	require.NoError(t, err)
 	require.EqualValues(t, size, written)
-	require.Less(t, largest, int64(1<<20), "the answer is written in small parts")
+	require.Less(t, largest, int64(1<<20), "the answer must be written in small parts")
 }
 
 // writerFunc is a writer that calls a function with the bytes of each call of Write.

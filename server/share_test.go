@@ -23,12 +23,12 @@ import (
 
 const sharePassword = "correct horse battery"
 
-// shareCollection sends a PATCH request that changes the access of a collection, and returns the path of its share page. The map body has further
-// members of the request body, and can be nil.
-func (c *caller) shareCollection(collection uuid.UUID, access string, body map[string]any) string {
+// shareCollection sends a PATCH request that changes the access of a collection, and returns the path of its share page. otherMembers has
+// further members of the request body, and can be nil.
+func (c *caller) shareCollection(collection uuid.UUID, access string, otherMembers map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}
-	maps.Copy(changes, body)
+	maps.Copy(changes, otherMembers)
 	c.send(http.MethodPatch, "/collections/"+collection.String(), changes).requireStatus(http.StatusNoContent)
 	hash := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
 	require.NotNil(c.t, hash)
@@ -64,7 +64,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 		}
 		require.Equal(t, want, onPage[len(onPage)-len(want):], "the order of the columns and of the rows must be that of the display settings")
 		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, toStrings(videos)...) {
-			require.NotContains(t, page, hidden, "a share page contains no ids of the organisation and no metrics that were not chosen")
+			require.NotContains(t, page, hidden, "a share page must contain neither ids of the organisation nor metrics that were not chosen")
 		}
 
 		embedded := visitor.visit(path + "?embed=1").requireStatus(http.StatusOK)
@@ -74,7 +74,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1200, picture.Bounds().Dx())
 		require.Contains(t, string(visitor.visit(path+"?page=0").requireStatus(http.StatusBadRequest).body), "it must be 1 or more")
-		require.NotContains(t, string(visitor.visit(path+"?page=0").body), "Northwind</", "an error on a share page does not name the organisation")
+		require.NotContains(t, string(visitor.visit(path+"?page=0").body), "Northwind</", "an error on a share page must not name the organisation")
 	})
 }
 
@@ -103,10 +103,10 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 			unknown := visitor.visit("/c/aaaaaaaaaaaaaa" + suffix).requireStatus(http.StatusNotFound)
 			require.Equal(t, string(unknown.body), string(private.body))
 			require.Equal(t, fmt.Sprint(withoutRequestID(unknown.Header)), fmt.Sprint(withoutRequestID(private.Header)))
-			require.Len(t, a.Guard.Statements(), sent, "both requests run the same statements")
+			require.Len(t, a.Guard.Statements(), sent, "both requests must run the same statements")
 		}
 		require.Equal(t, string(visitor.post("/c/aaaaaaaaaaaaaa", "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
-		require.Equal(t, path, c.shareCollection(collection, "public", nil), "a collection that becomes public again has the same share page address as before")
+		require.Equal(t, path, c.shareCollection(collection, "public", nil), "a collection that becomes public again must have the same share page address as before")
 		visitor.visit(path).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)
 		visitor.visit(path).requireStatus(http.StatusNotFound)
@@ -141,10 +141,10 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		require.True(t, visitor.cookie.Secure)
 		require.Equal(t, path, visitor.cookie.Path)
 		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Secret launch")
-		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages can be embedded")
+		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages may be embedded")
 
 		other, _ := createDashboardData(a, c)
-		require.NotContains(t, string(visitor.visit(c.shareCollection(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page does not open the share page of another collection")
+		require.NotContains(t, string(visitor.visit(c.shareCollection(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page must not open the share page of another collection")
 		kept := *visitor.cookie
 		for _, forged := range []string{"", ".", kept.Value + "x", "9" + kept.Value, strings.Split(kept.Value, ".")[0] + "."} {
 			visitor.cookie = &http.Cookie{Name: kept.Name, Value: forged}
@@ -152,10 +152,10 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		}
 		visitor.cookie = &kept
 		a.Clock.Advance(web.ShareSessionLife)
-		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "the cookie of a share page no longer opens the page after ShareSessionLife")
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "after ShareSessionLife, the cookie of a share page must no longer open the page")
 		visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
 		c.shareCollection(collection, "protected", map[string]any{"password": "another password"})
-		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "after a change of the password, the cookie no longer opens the share page")
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "after a change of the password, the cookie must no longer open the share page")
 		require.NotContains(t, a.log.String(), sharePassword)
 	})
 }
@@ -281,7 +281,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		require.Contains(t, before, "Not opened yet")
 		stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, day, stored.ShareExpiresAt.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
-		require.Equal(t, "00:00:00", stored.ShareExpiresAt.UTC().Format(time.TimeOnly), "the page is open until the end of the day")
+		require.Equal(t, "00:00:00", stored.ShareExpiresAt.UTC().Format(time.TimeOnly), "the page must be open until the end of the day")
 
 		visitor := &visitor{app: a, t: t}
 		opened := func() string {
@@ -296,7 +296,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		require.Contains(t, string(v.visit(page).body), first)
 		a.Clock.Advance(store.ShareOpenedInterval - time.Second)
 		open()
-		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit is stored at most once in each ShareOpenedInterval")
+		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit must be stored at most once in each ShareOpenedInterval")
 		a.Clock.Advance(time.Second)
 		open()
 		require.Contains(t, string(v.visit(page).body), opened())

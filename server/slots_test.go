@@ -44,7 +44,7 @@ func TestSlots_limitConcurrentShortLinksPerOrganisationAndInTotal(t *testing.T) 
 		acquireSlots(organisations[0], 500)
 		require.Equal(t, map[uuid.UUID]int{organisations[0]: maxResolvesPerOrganisation}, count())
 		acquireSlots(organisations[1], 1)
-		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "the limit of one organisation does not delay another organisation")
+		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "the limit of one organisation must not delay another organisation")
 		for _, o := range organisations[2:] {
 			acquireSlots(o, 100)
 		}

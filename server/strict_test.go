@@ -160,8 +160,8 @@ func requireNoNUL(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context whose method Err returns nil for the first validCalls calls, and context.Canceled for all later calls. The
-// field errCalls is the number of calls so far.
+// cancelledAfter is a context whose method Err returns nil for the first validCalls calls, and context.Canceled for all later calls.
+// errCalls is the number of calls so far.
 type cancelledAfter struct {
 	context.Context
 	validCalls, errCalls int
@@ -180,7 +180,7 @@ func TestCheckJSON_stopsWhenTheContextIsCancelled(t *testing.T) {
 	ctx := &cancelledAfter{Context: t.Context(), validCalls: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON stops soon after the context is cancelled")
+	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON must stop soon after the context is cancelled")
 }
 
 func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {

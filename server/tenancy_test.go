@@ -155,8 +155,8 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends one pair of requests for each text of another organisation that the field s accepts. For a field in slowFields, it sends
-// only one pair.
+// probeField sends one pair of requests for each text of another organisation that the given field accepts. If the field is in slowFields,
+// probeField sends only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
@@ -189,7 +189,7 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// requireEqualResponses sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into a request. The parameter
+// requireEqualResponses sends a pair of requests and requires equal responses. fill puts texts of an inventory into a request. The
 // description is a part of the failure message.
 func (p *prober) requireEqualResponses(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
 	p.t.Helper()
@@ -240,10 +240,10 @@ var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // checksum matches the checksum of a report. The report contains its random id.
 var checksum = regexp.MustCompile(`"checksum":"[^"]*"`)
 
-// instanceMember matches the member instance of an error response. Its value is the path of the request.
+// instanceMember matches the member "instance" of an error response. The value of this member is the path of the request.
 var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// setField sets the text field s of the request r to value.
+// setField sets a text field of a request to the given value.
 func (r *generatedRequest) setField(s textField, value string) {
 	switch s.location {
 	case "path":

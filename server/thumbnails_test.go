@@ -35,11 +35,11 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 		for _, picture := range elements(v.visit("/video").document(), "img") {
 			addresses = append(addresses, attribute(picture, "src"))
 		}
-		require.Len(t, addresses, 1, "only the first of the two videos has a thumbnail")
+		require.Len(t, addresses, 1, "only the first of the two videos must have a thumbnail")
 
 		outside := &visitor{app: a, t: t}
 		missing := outside.visit(addresses[0]).requireStatus(http.StatusOK)
-		require.Equal(t, "image/svg+xml", missing.Header.Get("Content-Type"), "the server sends the placeholder, because no copy of the picture is stored")
+		require.Equal(t, "image/svg+xml", missing.Header.Get("Content-Type"), "the server must send the placeholder, because no copy of the picture is stored")
 		known := store.Thumbnail{Platform: link.TikTok, ExternalID: externalID(1), URL: "https://p16.tiktokcdn.com/1.jpeg"}
 		require.NoError(t, a.RequestThumbnails(t.Context(), []store.Thumbnail{known}))
 		require.NoError(t, a.SaveThumbnail(t.Context(), known, []byte("a small picture")))
@@ -50,7 +50,7 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 
 		for _, wrong := range []string{strings.Replace(addresses[0], externalID(1), externalID(2), 1), strings.Replace(addresses[0], "tiktok", "youtube", 1), addresses[0][:len(addresses[0])-1] + "_"} {
 			got := outside.visit(wrong).requireStatus(http.StatusOK)
-			require.Equal(t, missing.body, got.body, "a wrong signature is answered like a missing picture")
+			require.Equal(t, missing.body, got.body, "a wrong signature must be answered like a missing picture")
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestTokens_areCreatedListedAndRevoked(t *testing.T) {
 		require.NotContains(t, string(listed.body), *made.Secret)
 		tokens := decode[client.TokenList](listed).Data
 		require.Len(t, tokens, 2)
-		require.Equal(t, made.ID, tokens[0].ID, "the newest token comes first")
+		require.Equal(t, made.ID, tokens[0].ID, "the newest token must come first")
 		require.Equal(t, client.TokenStateValid, tokens[0].State)
 		require.False(t, tokens[0].Current)
 		require.True(t, tokens[1].Current)

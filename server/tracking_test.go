@@ -59,9 +59,9 @@ func TestTrackVideo_addsTheVideoToTheGivenCollections(t *testing.T) {
 
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
 		page := c.listVideos("collections=" + v.LabelIds[0].String())
-		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
+		require.Len(t, page.Data, 2, "collection_names must use an existing root collection with the name")
 
-		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
+		t.Run("status 404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
@@ -110,7 +110,7 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 		fmt.Fprintf(&many, `"m%d":0,`, n)
 	}
 	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 1000, "the response lists at most 1000 faults")
+	require.Len(t, p.Errors, 1000, "the response must list at most 1000 faults")
 	require.Empty(t, c.listVideos("").Data)
 }
 
@@ -119,16 +119,16 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
-		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
+		t.Run("status 503 if the platform fails temporarily", func(t *testing.T) {
 			for _, target := range []string{"", respond429} {
 				a.platforms.redirect(short, target)
 				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			}
 		})
-		t.Run("404 for a dead short link", func(t *testing.T) {
+		t.Run("status 404 for a dead short link", func(t *testing.T) {
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("400 for a short link of an account", func(t *testing.T) {
+		t.Run("status 400 for a short link of an account", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", "https://www.tiktok.com/@northwind.studio")
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
 		})
@@ -183,7 +183,7 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 		}
 		id := c.track(tiktokLink)
 		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
-		require.False(t, v.Removed, "a stopped video that is tracked again keeps its id")
+		require.False(t, v.Removed, "a stopped video that is tracked again must keep its id")
 	})
 }
 

@@ -43,7 +43,7 @@ func toAPIVideo(v store.Video, view View) api.Video {
 	return out
 }
 
-// orNil returns a generator that generates either nil or a pointer to a value of the generator g.
+// orNil returns a generator that generates nil, or a pointer to a value of another generator.
 func orNil[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
 	return rapid.Custom(func(t *rapid.T) *T {
 		if rapid.Bool().Draw(t, "nil") {

@@ -67,7 +67,7 @@ func TestGetVideo_returnsTheFetchedCountsAndTexts(t *testing.T) {
 		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
 		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
 		require.Equal(t, int64(0), *v.LatestComments)
-		require.Nil(t, v.LatestShares, "a count that was never fetched is null, not 0")
+		require.Nil(t, v.LatestShares, "a count that was never fetched must be null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
 		require.Equal(t, []string{"song", "https://music.example.test/1", "https://pictures.example.test/1", "p1"},
@@ -150,7 +150,7 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 		for _, raw := range awkwardLinks {
 			upper := url.QueryEscape(raw) // QueryEscape also escapes slashes
 			upper = strings.ReplaceAll(upper, "+", "%20")
-			for _, escaped := range []string{upper, lowerEscapes(upper)} {
+			for _, escaped := range []string{upper, toLowerCaseEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
 					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).requireStatus(http.StatusOK)
 				}
@@ -166,8 +166,8 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// lowerEscapes returns s with percent-encoding in lower case: it changes %2F to %2f.
-func lowerEscapes(s string) string {
+// toLowerCaseEscapes returns s with percent-encoding in lower case: it changes %2F to %2f.
+func toLowerCaseEscapes(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' {
@@ -377,7 +377,7 @@ func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 			require.Equal(t, want, videoNames(c, query), query)
 		}
 		p := c.listVideos("").Pagination
-		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
+		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order must be latest_updated_at")
 		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
 	})
 }
@@ -436,7 +436,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		fourth := c.video(ids[3])
 		require.Nil(t, fourth.ViewsGained7D)
 		require.Nil(t, fourth.Increase1D)
-		require.Zero(t, *c.video(ids[2]).Increase30D, "0 means that the views did not change")
+		require.Zero(t, *c.video(ids[2]).Increase30D, "the growth must be 0 if the views did not change")
 		require.EqualValues(t, 250, *c.video(ids[2]).ViewsGained7D)
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains contains a main program for each language. Each program checks the signature of a request with the function genuine from
+// webhookMains contains a main program for each language. Each program checks the signature of a request with the function "genuine" from
 // docs/webhooks.md. The program reads a JSON object with secret, headers and body from standard input, and prints true or false.
 var webhookMains = map[string]string{
 	"go": `package main
@@ -60,8 +60,8 @@ print(str(genuine(given["secret"], given["headers"], given["body"].encode())).lo
 `,
 }
 
-// buildWebhookGuide writes the program in webhookMains for a language, and builds it if the language needs that. The parameter genuineCode
-// is the source code of the function genuine from docs/webhooks.md. The result is the command that runs the program.
+// buildWebhookGuide writes the program in webhookMains for a language, and builds it if the language needs that. genuineCode is the source
+// code of the function "genuine" from docs/webhooks.md. The result is the command that runs the program.
 func buildWebhookGuide(t *testing.T, language, genuineCode string) []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -151,7 +151,7 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 		hook := c.createWebhook(r.URL + "/hook?a=b")
 		require.Regexp(t, `^whsec_`, *hook.Secret)
 		a.sendDueEvents(t)
-		require.Empty(t, r.takeRequests(), "events before the webhook was made are not sent")
+		require.Empty(t, r.takeRequests(), "events from before the webhook was made must not be sent")
 
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(12_000))
@@ -218,7 +218,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 				break
 			}
 			a.sendDueEvents(t)
-			require.Empty(t, r.takeRequests(), "the next attempt is not due yet")
+			require.Empty(t, r.takeRequests(), "nothing may be sent before the next attempt is due")
 			a.Clock.Advance(d.NextAttemptAt.Sub(a.Clock.Now()))
 		}
 		require.Equal(t, 9, attempts)
@@ -249,10 +249,10 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
 		a.fetch(factsWithViews(6))
 		a.sendDueEvents(t)
-		require.Empty(t, r.takeRequests(), "nothing is sent during the pause after a failure")
+		require.Empty(t, r.takeRequests(), "nothing may be sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
 		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), 1, "after the pause, one event is sent first")
+		require.Len(t, r.takeRequests(), 1, "after the pause, one event must be sent first")
 		r.answerWith(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDueEvents(t)
@@ -301,7 +301,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		require.Nil(t, enabled.DisabledReason)
 		a.Clock.Advance(time.Minute)
 		a.sendDueEvents(t)
-		require.Equal(t, []string{"webhook.test"}, typesOf(r.takeRequests()), "the delivery has attempts left")
+		require.Equal(t, []string{"webhook.test"}, typesOf(r.takeRequests()), "the delivery must have attempts left")
 	})
 }
 
@@ -464,7 +464,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		got := r.takeRequests()
 		require.Len(t, got, 3)
 		feed := c.events("?limit=2")
-		require.Len(t, feed.Data, 2, "the limit of one row for lower tiers does not apply to events")
+		require.Len(t, feed.Data, 2, "the limit of one row for lower tiers must not apply to events")
 		require.True(t, feed.HasMore)
 		require.Len(t, c.events("?limit=2&cursor="+feed.NextCursor).Data, 1)
 		whole := string(c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK).body)
@@ -494,7 +494,7 @@ func TestEvents_areReadWithACursor(t *testing.T) {
 		c.track(tiktokLink)
 		a.fetch(factsWithViews(5))
 		first := c.events("")
-		require.Empty(t, first.Data, "events are recorded only after the first request for them, so its response is empty")
+		require.Empty(t, first.Data, "the first response must be empty, because events are recorded only after the first request for them")
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(4))
 		c.track(videoURL(1))

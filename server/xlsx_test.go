@@ -45,7 +45,7 @@ func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value an
 	require.NoError(t, err)
 	run, err := file.GetCellFormula(sheet, cell)
 	require.NoError(t, err)
-	require.Empty(t, run, "a cell is never a formula")
+	require.Empty(t, run, "a cell must never be a formula")
 	switch value := value.(type) {
 	case nil:
 		require.Empty(t, got)
@@ -87,7 +87,7 @@ func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 			require.Len(t, rows, 1+len(entries), target)
 			require.Equal(t, c.requestCSV(target)[0], rows[0], target)
 			for i, entry := range entries {
-				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
+				require.Len(t, rows[0], len(entry), "%s: the columns must be the members of the entries", target)
 				for column, name := range rows[0] {
 					cell, err := excelize.CoordinatesToCellName(column+1, i+2)
 					require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestXLSX_linksToTheNextPageAndHasADifferentETagThanJSON(t *testing.T) {
 	tag := first.Header.Get("ETag")
 	require.NotEqual(t, asJSON.Header.Get("ETag"), tag)
 	again := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx).requireStatus(http.StatusOK)
-	require.Equal(t, first.body, again.body, "two responses with the same strong ETag have the same bytes")
+	require.Equal(t, first.body, again.body, "two responses with the same strong ETag must have the same bytes")
 	require.Equal(t, tag, again.Header.Get("ETag"))
 	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", asJSON.Header.Get("ETag")).requireStatus(http.StatusOK)
@@ -132,7 +132,7 @@ func TestXLSX_hidesNumbersFromLowerTiers(t *testing.T) {
 	c.track(videoURL(2))
 	a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
 	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
-	require.Len(t, rows, 2, "the limited tier gets one result")
+	require.Len(t, rows, 2, "the limited tier must get one result")
 	require.NotContains(t, fmt.Sprint(rows), "987654")
 }
 
@@ -175,5 +175,5 @@ func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
 	for _, row := range csvRows[1:] {
 		whole = append(whole, row[slices.Index(csvRows[0], "title")])
 	}
-	require.ElementsMatch(t, titles, whole, "a CSV file has the whole texts")
+	require.ElementsMatch(t, titles, whole, "a CSV file must have the whole texts")
 }

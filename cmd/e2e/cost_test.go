@@ -31,12 +31,11 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server of s and returns a meter for its process. The parameter postmaster is the process id of PostgreSQL's main
-// process.
-func startMetered(t *testing.T, s *stack, postmaster int) *meter {
+// startMetered starts the server of s and returns a meter for its process. postmasterPID is the process id of PostgreSQL's main process.
+func startMetered(t *testing.T, s *stack, postmasterPID int) *meter {
 	t.Helper()
 	s.startServer(t)
-	return &meter{s.server.cmd.Process.Pid, postmaster, loggedAddress(t, s.server, "serving metrics")}
+	return &meter{s.server.cmd.Process.Pid, postmasterPID, loggedAddress(t, s.server, "serving metrics")}
 }
 
 // postmasterOf returns the process id of the main process of the PostgreSQL server to which db belongs.
@@ -50,16 +49,16 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 	return pid
 }
 
-// measure calls the function work and returns its cost. Before and after the call, it waits until server and database are idle. So the cost
-// includes work that the server and the database do after the client has disconnected.
-func (m *meter) measure(t *testing.T, work func()) cost {
+// measure calls doWork and returns its cost. Before and after the call, it waits until server and database are idle. So the cost includes
+// work that the server and the database do after the client has disconnected.
+func (m *meter) measure(t *testing.T, doWork func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
 	held := m.requireMemorySize(t, "VmRSS") - m.reusableMemory(t)
 	require.NoError(t, os.WriteFile(m.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
-	work()
+	doWork()
 	c := cost{elapsed: time.Since(began)}
 	m.awaitIdle(t)
 	c.server, c.database = m.serverTime(t)-server, m.databaseTime(t)-database

@@ -85,7 +85,7 @@ type csvFile struct {
 	took               time.Duration
 	server, client     int64 // growth of the server's memory, and highest memory of the downloading program, in bytes
 	cells, formulas    int
-	numbers, otherwise int // in the numeric columns: number of cells that are numbers, and number of other cells
+	numbers, otherwise int // counts of the cells in the numeric columns: cells that are numbers, and other cells
 }
 
 // maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of

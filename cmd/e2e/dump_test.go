@@ -66,8 +66,8 @@ func dumpConnections(t *testing.T, db *storetest.DB) int64 {
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
 
-// startDump starts pg_dump and does not read its output, so that pg_dump runs until the test calls the function end. startDump returns when
-// pg_dump has begun to write rows. By then, pg_dump has locked all its tables.
+// startDump starts pg_dump and does not read its output, so that pg_dump runs until the test calls end. startDump returns when pg_dump has
+// begun to write rows. By then, pg_dump has locked all its tables.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), filepath.Join(postgresPrograms(t), "pg_dump"), "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)

@@ -24,21 +24,21 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine+", vendor only", func(t *testing.T) {
 			t.Parallel()
-			testBurst(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET")
+			testBurstOfLinks(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET")
 		})
 		t.Run(engine+", Graph API and vendor", func(t *testing.T) {
 			t.Parallel()
-			testBurst(t, 7*time.Second, engine)
+			testBurstOfLinks(t, 7*time.Second, engine)
 		})
 	}
 }
 
-// testBurst adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have numbers
-// before the duration timeout has passed. Server and collector get the settings that make the sandbox the source of every platform, except the
-// settings whose names are in the parameter omitted.
-func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...string) {
+// testBurstOfLinks adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have
+// numbers before timeout has passed. Server and collector get the settings that make the sandbox the source of every platform, but not the
+// settings in omittedSettings.
+func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omittedSettings ...string) {
 	t.Helper()
-	s := startStack(t, engine, omitted...)
+	s := startStack(t, engine, omittedSettings...)
 	s.setFault(t, "instagram", "slow", 1)
 	single := &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base}
 	single.token = single.newOrganisation(t)

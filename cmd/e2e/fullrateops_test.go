@@ -57,16 +57,16 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of objects that the run created, so that takeCreated can return them later. The parameter kind is the kind of
-// the objects, such as "tokens".
-func (c *customer) addCreated(kind string, values ...string) {
+// addCreated stores links or ids of objects that the run created, so that takeCreated can return them later. objectKind is the kind of the
+// objects, such as "tokens".
+func (c *customer) addCreated(objectKind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made[kind] = append(c.made[kind], values...)
+	c.made[objectKind] = append(c.made[objectKind], values...)
 }
 
 // takeCreated removes and returns up to n of the values that addCreated has stored for the given kind. If no value is stored, it returns
-// the text fallback.
+// only fallback.
 func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,9 +56,9 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growthSection writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. The parameter minutes is the
+// growthSection writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. runMinutes is the
 // length of the run.
-func (r *fullRateRun) growthSection(b *strings.Builder, minutes float64) {
+func (r *fullRateRun) growthSection(b *strings.Builder, runMinutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database
 
@@ -77,11 +77,11 @@ func (r *fullRateRun) growthSection(b *strings.Builder, minutes float64) {
 			rest += grown(table)
 			continue
 		}
-		a := mebibytes(grown(table)) / minutes
+		a := mebibytes(grown(table)) / runMinutes
 		fmt.Fprintf(b, "| %s | %.1f | %.1f | %.2f | %.1f |\n", table, mebibytes(r.tablesBefore[table]), mebibytes(r.tablesAfter[table]), a, a*60*24/1024)
 	}
-	a := mebibytes(total) / minutes
-	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/minutes, mebibytes(rest)/minutes*60*24/1024, a, a*60*24/1024)
+	a := mebibytes(total) / runMinutes
+	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/runMinutes, mebibytes(rest)/runMinutes*60*24/1024, a, a*60*24/1024)
 	trackedItems := 0
 	for _, operation := range []string{"trackVideos", "trackAccounts"} {
 		trackedItems += 500 * r.sent[operation].responses["200"]
@@ -96,7 +96,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
   requests of each kind in a minute.
 - The size of idempotency keys is limited for each organisation, and the keys expire after 24 hours. The run fails if the table of the keys takes more than %d MiB.
 - The other tables grow with the number of links, or do not grow. The table "Growth of the database" shows the growth.
-`, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
+`, thousands(trackedItems), thousands(int(float64(trackedItems)/runMinutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
 // operationsTable writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
@@ -124,8 +124,8 @@ func formatCounts(numbers map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sampleAt returns the state at a time of the run. The parameter elapsed is the time since the start of the organisation's requests. sampleAt
-// returns the last sample that is not later than this time, or the first sample if all samples are later.
+// sampleAt returns the last sample that was taken at or before a time of the run. If there is no such sample, it returns the first one.
+// elapsed is the time since the start of the organisation's requests.
 func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -136,11 +136,11 @@ func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	return out
 }
 
-// highestSample calls the function value for each sample, and returns the highest result.
-func (r *fullRateRun) highestSample(value func(sample) int64) int64 {
+// highestSample calls valueOf for each sample, and returns the highest result.
+func (r *fullRateRun) highestSample(valueOf func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
-		most = max(most, value(s))
+		most = max(most, valueOf(s))
 	}
 	return most
 }
@@ -196,9 +196,9 @@ func (r *fullRateRun) chartsSVG() string {
 	return b.String()
 }
 
-// drawPanel writes one chart of the SVG, whose top edge is at the y coordinate top. The x axis shows the minutes from start to end, and a
+// drawPanel writes one chart of the SVG. Its top edge is at the y coordinate topY. The x axis shows the minutes from start to end, and a
 // dashed line marks minute 0. The y axis starts at zero.
-func drawPanel(b *strings.Builder, top float64, title string, start, end float64, curves []curve) {
+func drawPanel(b *strings.Builder, topY float64, title string, start, end float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0
 	for _, c := range curves {
@@ -209,9 +209,9 @@ func drawPanel(b *strings.Builder, top float64, title string, start, end float64
 	unit := math.Pow(10, math.Floor(math.Log10(most))) / 2
 	most = math.Ceil(most/unit) * unit
 	at := func(x, y float64) (float64, float64) {
-		return left + width*(x-start)/(end-start), top + 24 + height*(1-y/most)
+		return left + width*(x-start)/(end-start), topY + 24 + height*(1-y/most)
 	}
-	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, top+12, title)
+	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, topY+12, title)
 	for i := range 5 {
 		value := most * float64(i) / 4
 		_, y := at(0, value)

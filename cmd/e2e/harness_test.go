@@ -146,8 +146,8 @@ func startSandbox(t *testing.T) *sandboxProcess {
 	return b
 }
 
-// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. The parameter
-// retryAfter is the value of the Retry-After header in seconds; 0 means that the answers have no such header.
+// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is
+// the value of the Retry-After header in seconds; 0 means that the answers have no such header.
 func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -219,13 +219,13 @@ type stack struct {
 }
 
 // startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings that
-// make the sandbox the source of every platform, except the settings whose names are in the parameter omitted.
-func startStack(t *testing.T, engine string, omitted ...string) *stack {
+// make the sandbox the source of every platform, but not the settings in omittedSettings.
+func startStack(t *testing.T, engine string, omittedSettings ...string) *stack {
 	t.Helper()
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.DeleteFunc(slices.Clone(s.sandboxProcess.env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
-		return slices.Contains(omitted, name)
+		return slices.Contains(omittedSettings, name)
 	}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 	s.token = s.newOrganisation(t)
 	s.startServer(t)

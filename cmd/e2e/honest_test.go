@@ -31,7 +31,7 @@ const honestOrganisations = 48
 type honestCallers struct {
 	tokens []string
 	videos []string // id of one video of each organisation
-	links  []string // links of the videos in the field videos
+	links  []string // links of these videos
 	client *http.Client
 }
 
@@ -64,9 +64,9 @@ type timing struct {
 	fail     string // error text, or the status if it is not 200; "" if the request succeeded
 }
 
-// sendRequests sends requests to the server with the URL base until ctx ends, and returns the timings of all requests. It sends each kind of
+// sendRequests sends requests to the server at baseURL until ctx ends, and returns the timings of all requests. It sends each kind of
 // request in honestKinds. The rate is fixed: sendRequests does not wait for earlier responses.
-func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing {
+func (h *honestCallers) sendRequests(ctx context.Context, baseURL string) []timing {
 	var mu sync.Mutex
 	var all []timing
 	var callers sync.WaitGroup
@@ -82,7 +82,7 @@ func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing 
 		}
 		for kind := range honestKinds {
 			callers.Go(func() {
-				response := h.sendRequest(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
+				response := h.sendRequest(context.WithoutCancel(ctx), baseURL, kind, round%len(h.tokens))
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, response)
@@ -91,22 +91,22 @@ func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing 
 	}
 }
 
-// sendRequest sends one request. The parameter kind is an index into honestKinds, and the parameter organisation is an index into h.tokens.
-func (h *honestCallers) sendRequest(ctx context.Context, base string, kind, organisation int) timing {
-	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
-	switch kind {
+// sendRequest sends one request. kindIndex is an index into honestKinds, and organisationIndex is an index into h.tokens.
+func (h *honestCallers) sendRequest(ctx context.Context, base string, kindIndex, organisationIndex int) timing {
+	method, path, body := http.MethodGet, "/videos/"+h.videos[organisationIndex], []byte(nil)
+	switch kindIndex {
 	case 1:
 		path = "/videos?limit=100"
 	case 2:
-		method, path, body = http.MethodPost, "/videos", fmt.Appendf(nil, `{"link":%q}`, h.links[organisation])
+		method, path, body = http.MethodPost, "/videos", fmt.Appendf(nil, `{"link":%q}`, h.links[organisationIndex])
 	}
-	out := timing{kind: kind, at: time.Now()}
+	out := timing{kind: kindIndex, at: time.Now()}
 	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		out.fail = err.Error()
 		return out
 	}
-	r.Header.Set("Authorization", "Bearer "+h.tokens[organisation])
+	r.Header.Set("Authorization", "Bearer "+h.tokens[organisationIndex])
 	r.Header.Set("Content-Type", "application/json")
 	res, err := h.client.Do(r)
 	if err == nil {
@@ -134,12 +134,12 @@ func countFailures(timings []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of requests. The parameter kind is an index into honestKinds and selects the requests of
-// one kind; -1 selects all requests. If timings has no such request, percentile returns 0.
-func percentile(timings []timing, kind int, percent float64) time.Duration {
+// percentile returns a percentile of the durations of requests. kindIndex is an index into honestKinds and selects the requests of one
+// kind; -1 selects all requests. If timings has no such request, percentile returns 0.
+func percentile(timings []timing, kindIndex int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range timings {
-		if kind < 0 || a.kind == kind {
+		if kindIndex < 0 || a.kind == kindIndex {
 			duration = append(duration, a.duration)
 		}
 	}

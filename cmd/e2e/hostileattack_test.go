@@ -42,10 +42,10 @@ type attack struct {
 	etag        string         // ETag of the list that rememberETag requested
 }
 
-// newAttack returns an attack on the server at base. It uses the token of the organisation in data.
-func newAttack(t *testing.T, data *hostileData, base string) *attack {
+// newAttack returns an attack on the server at baseURL. It uses the token of the organisation in data.
+func newAttack(t *testing.T, data *hostileData, baseURL string) *attack {
 	t.Helper()
-	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), responses: map[string]int{}}
+	a := &attack{T: t, hostileData: data, base: baseURL, token: data.token, client: hostileClient(), responses: map[string]int{}}
 	t.Cleanup(a.client.CloseIdleConnections)
 	return a
 }
@@ -156,29 +156,28 @@ func (a *attack) requestHead(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// sendAndHangUp sends the given head and body of a request, which can be incomplete. It then waits for the duration wait and closes the connection
+// sendAndHangUp sends the given head and body of a request, which can be incomplete. It then waits for waitTime and closes the connection
 // without reading a response.
-func (a *attack) sendAndHangUp(wait time.Duration, head, body string) {
+func (a *attack) sendAndHangUp(waitTime time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
 	_, err := io.WriteString(conn, head+body)
-	if wait > 0 {
-		pause(a.T, wait)
+	if waitTime > 0 {
+		pause(a.T, waitTime)
 	}
 	require.NoError(a, errors.Join(err, conn.Close()))
 	a.responses["hung up"]++
 }
 
-// sendInParts opens a connection and reads n responses from it. At the same time, the function chunks writes requests to the connection, in
-// parts.
-func (a *attack) sendInParts(n int, chunks func(write func(string) error) error) {
+// sendInParts opens a connection and reads n responses from it. At the same time, writeParts writes requests to the connection, in parts.
+func (a *attack) sendInParts(n int, writeParts func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
 	defer func() { _ = conn.Close() }()
 	written := make(chan error, 1)
 	go func() {
 		w := bufio.NewWriter(conn)
-		err := chunks(func(s string) error {
+		err := writeParts(func(s string) error {
 			_, err := w.WriteString(s)
 			return errors.Join(err, w.Flush())
 		})
@@ -204,8 +203,7 @@ func (a *attack) getWithETag(path string, n int) {
 	}
 }
 
-// rememberETag returns a function for the field prepare of a hostileCase. The function requests a list and stores the ETag of the response
-// in a.etag.
+// rememberETag returns a function for hostileCase.prepare. The function requests a list and stores the ETag of the response in a.etag.
 func rememberETag(path string) func(a *attack) {
 	return func(a *attack) {
 		res, err := a.client.Do(a.newRequest(http.MethodGet, path, nil))
@@ -216,7 +214,7 @@ func rememberETag(path string) func(a *attack) {
 	}
 }
 
-// pause waits for the duration d, or until the test ends.
+// pause waits for d, or until the test ends.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

@@ -29,16 +29,16 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// bulkBody returns the body of a request for POST /videos/bulk. The parameter links is a JSON array of links.
-func bulkBody(links string) string { return `{"links":` + links + `}` }
+// bulkBody returns the body of a request for POST /videos/bulk. linksJSON is a JSON array of links.
+func bulkBody(linksJSON string) string { return `{"links":` + linksJSON + `}` }
 
-// runPost returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
+// runPost returns a function for hostileCase.run. The function sends a POST request with the given body to path.
 func runPost(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// runGet returns a function for the field run of a hostileCase. It sends a GET request to path. The strings in headers are alternately the
-// name and the value of a header.
+// runGet returns a function for hostileCase.run. The function sends a GET request to path. The strings in headers are alternately the name
+// and the value of a header.
 func runGet(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
@@ -46,14 +46,14 @@ func runGet(path string, headers ...string) func(a *attack) {
 // hostileCases returns all test cases that try to overload the server, in the order of the table in docs/evidence/hostile-requests.md.
 func hostileCases() []hostileCase {
 	var all []hostileCase
-	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
+	for _, group := range [][]hostileCase{hostileBodyCases(), hostileConnectionCases(), hostileQueryCases(), hostileListCases(), hostileBulkCases(), hostileCollectionCases(), hostileRepetitionCases()} {
 		all = append(all, group...)
 	}
 	return all
 }
 
-// bodyCases returns test cases whose request bodies are expensive to parse.
-func bodyCases() []hostileCase {
+// hostileBodyCases returns test cases whose request bodies are expensive to parse.
+func hostileBodyCases() []hostileCase {
 	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeatedJSON("1", 100_000) + `}`
 	long := strings.Repeat("n", 30_000)
 	names := func(n int, name func(i int) string) string {
@@ -86,8 +86,8 @@ func bodyCases() []hostileCase {
 	}
 }
 
-// connectionCases returns test cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
-func connectionCases() []hostileCase {
+// hostileConnectionCases returns test cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
+func hostileConnectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
 		return a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
 	}
@@ -165,8 +165,8 @@ func connectionCases() []hostileCase {
 	}
 }
 
-// queryCases returns test cases with query strings that are expensive to parse, and searches that are expensive for the database.
-func queryCases() []hostileCase {
+// hostileQueryCases returns test cases with query strings that are expensive to parse, and searches that are expensive for the database.
+func hostileQueryCases() []hostileCase {
 	search := func(q string) func(a *attack) { return runGet("/videos?limit=100&q=" + url.QueryEscape(q)) }
 	return []hostileCase{
 		{name: "100,000 query parameters", run: runGet("/videos?" + strings.Repeat("a=1&", 100_000))},
@@ -198,8 +198,8 @@ func queryCases() []hostileCase {
 	}
 }
 
-// listCases returns test cases whose requests read much data.
-func listCases() []hostileCase {
+// hostileListCases returns test cases whose requests read much data.
+func hostileListCases() []hostileCase {
 	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
 	return []hostileCase{
 		{name: "100 videos with 400 labels each", run: runGet("/videos?limit=100")},

@@ -25,7 +25,7 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of times that the latency of normal requests is measured if hostile.out is set, each time without and with hostile requests")
 )
 
-// These limits hold for all requests of one hostileCase together. If its field large is true, the requests may exceed them.
+// These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed them.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -144,8 +144,8 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits returns true if the cost is within the limits. If the field large of the test case is true, the processor time is not
-// limited, and the memory is limited only if the field flat is true.
+// withinLimits returns true if the cost is within the limits. For a test case that is large, the processor time is not limited, and the
+// memory is limited only if the test case is also flat.
 func (r hostileRow) withinLimits() bool {
 	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
 }
@@ -264,12 +264,12 @@ func (s *stack) createCollection(t *testing.T, name, parent string) string {
 	return made.ID
 }
 
-// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. The parameter path is "/videos" or
-// "/accounts", and the parameter member is the name of the list in the request body.
-func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []string) {
+// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. pathEnd is "/videos" or "/accounts", and
+// idsMember is the name of the list in the request body.
+func (s *stack) addMembers(t *testing.T, collection, pathEnd, idsMember string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {
-		s.requireSuccess(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
+		s.requireSuccess(t, http.MethodPost, "/collections/"+collection+pathEnd, map[string]any{idsMember: some})
 	}
 }
 
@@ -328,19 +328,19 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 	return out
 }
 
-// attackInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. The parameter
-// next is the index of the first case to run. attackInTurn returns the index of the case that would run next.
-func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
+// attackInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. firstCase
+// is the index of the first case to run. attackInTurn returns the index of the case that would run next.
+func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, firstCase int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return next
+			return firstCase
 		case <-ticks.C:
 		}
-		c := cases[next%len(cases)]
-		next++
+		c := cases[firstCase%len(cases)]
+		firstCase++
 		if c.prepare != nil {
 			c.prepare(a)
 		}

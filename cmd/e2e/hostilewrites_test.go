@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// bulkCases returns test cases whose requests have long lists of links or ids.
-func bulkCases() []hostileCase {
+// hostileBulkCases returns test cases whose requests have long lists of links or ids.
+func hostileBulkCases() []hostileCase {
 	short := func(i int) string { return fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i) }
 	return []hostileCase{
 		{name: "500 times the same link", run: runPost(bulk, bulkBody(repeatedJSON(`"https://www.youtube.com/shorts/aBcDeFgHiJk"`, 500)))},
@@ -51,8 +51,8 @@ func newVideoLink(int) string {
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
 }
 
-// collectionCases returns test cases whose requests create, change or delete collections.
-func collectionCases() []hostileCase {
+// hostileCollectionCases returns test cases whose requests create, change or delete collections.
+func hostileCollectionCases() []hostileCase {
 	change := func(body string) func(a *attack) {
 		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.changeable, body) }
 	}
@@ -89,8 +89,8 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases returns test cases that send the same request many times, or that send one request with many MCP calls or links.
-func repeatCases() []hostileCase {
+// hostileRepetitionCases returns test cases that send the same request many times, or that send one request with many MCP calls or links.
+func hostileRepetitionCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)
 	}

@@ -264,17 +264,17 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 	}
 }
 
-// expectTrue marks the test as failed if the parameter ok is false, but does not end the test. The writers use expectTrue, because only the
+// expectTrue marks the test as failed if condition is false, but does not end the test. The writers use expectTrue, because only the
 // goroutine of the test may end the test.
-func expectTrue(t *testing.T, ok bool, format string, args ...any) {
+func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 	t.Helper()
-	if !ok {
+	if !condition {
 		t.Errorf(format, args...)
 	}
 }
 
-// createNextCollection creates a collection with an Idempotency-Key, which is the last step of a block's cycle. If there is no answer, repeatUnanswered
-// repeats the request with the same key at the end of the run.
+// createNextCollection creates a collection with an Idempotency-Key. This is the last step of a block's cycle. If there is no answer,
+// repeatUnanswered repeats the request with the same key at the end of the run.
 func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
@@ -343,17 +343,17 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 			delete(members, id)
 		}
 	}
-	require.Empty(t, links, "the list must not have videos that were never sent")
-	require.Empty(t, members, "the collection must not have videos that were never added")
+	require.Empty(t, links, "each listed video must have been sent by the writer")
+	require.Empty(t, members, "each video of the collection must have been added by the writer")
 	var statistics struct{ Total int }
 	k.requireGet(t, w, "/statistics/videos").decode(t, &statistics)
 	require.Contains(t, []int{least, most}, statistics.Total, "the server must count the tracked videos of the writer")
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first number in steps after which the block would have the state that the server shows. It returns false if no number
-// matches. The set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
-func (b *killedBlock) matchingStep(steps []int, links, members map[string]bool) (int, bool) {
+// matchingStep returns the first number in steps after which the block would have the state that the server shows. It returns false if no
+// number matches. trackedLinks has the links of all tracked videos, and collectionMembers has the ids of all videos in the collection.
+func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
 		if isTracked(step) {
@@ -362,7 +362,7 @@ func (b *killedBlock) matchingStep(steps []int, links, members map[string]bool) 
 		if inCollection(step) {
 			wantMembers = len(b.memberIDs())
 		}
-		if countContained(b.links, links) == wantLinks && countContained(b.ids, members) == wantMembers {
+		if countContained(b.links, trackedLinks) == wantLinks && countContained(b.ids, collectionMembers) == wantMembers {
 			return step, true
 		}
 	}
@@ -398,7 +398,7 @@ func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 		require.LessOrEqual(t, times[name], 1, name)
 		delete(times, name)
 	}
-	require.Empty(t, times, "the server must not list collections that no request created")
+	require.Empty(t, times, "each listed collection must have been created by a request")
 }
 
 // requireGet sends a GET request and requires the status 200.

@@ -18,17 +18,17 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMigrateFrom_killedTwiceCopiesTheOrganisation")
+var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMigrateFrom_copiesTheOrganisationDespiteTwoKills")
 
-// newSeededStack starts a server whose database has an organisation with made-up videos. The parameter videos is the number of the videos.
-func newSeededStack(t *testing.T, engine string, videos int) *stack {
+// newSeededStack starts a server whose database has an organisation with made-up videos. videoCount is the number of these videos.
+func newSeededStack(t *testing.T, engine string, videoCount int) *stack {
 	t.Helper()
 	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
 	var made struct {
 		ID    string `json:"organisation_id"`
 		Token string
 	}
-	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "seed", "--videos", strconv.Itoa(videos), "--days", "120", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "seed", "--videos", strconv.Itoa(videoCount), "--days", "120", "--json")), &made))
 	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", made.ID, "--name", "Test", "--json")), &made))
 	s.token = made.Token
 	s.startServer(t)
@@ -124,7 +124,7 @@ func (s *stack) collectionTree(t *testing.T) []string {
 // A migration that is killed several times and started again must copy everything, and must copy nothing twice.
 //
 // Requirements in docs/coverage.md: 11.9-08, 11.9-09
-func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
+func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {

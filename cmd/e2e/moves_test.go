@@ -44,7 +44,7 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that were tracked during the backup, but are not in the backup, which has the state of the moment when it began
+	later         int           // videos that were tracked during the backup and are missing in it, because a backup has the state of the moment when it began
 	points        int           // points that the collector stored during the backup
 }
 

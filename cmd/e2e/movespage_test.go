@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// movesPage returns the text of docs/evidence/moves.md. The parameter cluster is true if the move to Citus went to a real cluster.
-func movesPage(backups []loadedBackup, moved []move, cluster bool, machine string) string {
+// movesPage returns the text of docs/evidence/moves.md. isRealCluster is true if the move to Citus went to a real cluster.
+func movesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Backups under load, and moves to another engine
 
@@ -19,9 +19,9 @@ func movesPage(backups []loadedBackup, moved []move, cluster bool, machine strin
 ## Backups under load
 
 While `+"`reeltally backup`"+` runs, %d organisations track %d videos in each request, and a collector fetches these videos. The backup is restored into a new database of the other engine. A backup of this database has the same checksum.
-It has every video that was acknowledged before the backup began, and no part of a request.
+It has every video that was acknowledged before the backup began, and for each request either all of its videos or none.
 
-| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | of which later than its moment | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
+| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | of these, not in the backup | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --- | --: | --- |
 `, thousands(*movesVideos), *movesDays, moveWriters, moveLinks)
 	for _, r := range backups {
@@ -47,7 +47,7 @@ the move, and so is the checksum of an export of the largest organisation with i
 	}
 	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but that divide nothing. So the time of `migrate --citus` says nothing about a cluster. " +
 		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
-	if cluster {
+	if isRealCluster {
 		target = "Citus is a real cluster here."
 	}
 	fmt.Fprintf(&b, "\n%s\n\n%s\n\nThe command was `make moves MOVES='-moves.videos=%d -moves.days=%d'`. `make check` runs this test with 200 videos. PostgreSQL runs without fsync. The test is in `cmd/e2e/moves_test.go`.\n",

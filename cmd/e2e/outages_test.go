@@ -40,9 +40,9 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// brief is true if the failure has ended when the function fail returns. The test then does not wait for refused requests.
+	// brief is true if the failure has ended when fail returns. The test then does not wait for refused requests.
 	brief bool
-	// If reads is true, requests that read succeed during the outage. If writes is true, requests that write succeed.
+	// reads is true if requests that read data succeed during the outage. writes is true if requests that write data succeed.
 	reads, writes bool
 	// limits is true if the server has rate limits.
 	limits bool
@@ -74,9 +74,9 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 			require.NoError(t, os.WriteFile(*outagesOut, []byte(outagesPage(results, storetest.Machine())), 0o600))
 		}
 	})
-	tests := map[string]func(t *testing.T) outage{"PostgreSQL": killedPostgres, "Redis": killedRedis}
+	tests := map[string]func(t *testing.T) outage{"PostgreSQL": outageOfKilledPostgres, "Redis": outageOfKilledRedis}
 	if *outagesDisks {
-		tests["SQLite disk"], tests["PostgreSQL disk"] = fullDiskOfSQLite, fullDiskOfPostgres
+		tests["SQLite disk"], tests["PostgreSQL disk"] = outageOfFullSQLiteDisk, outageOfFullPostgresDisk
 	}
 	for name, newOutage := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,27 +92,27 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	}
 }
 
-// killedPostgres returns an outage in which PostgreSQL is killed and started again.
-func killedPostgres(t *testing.T) outage {
+// outageOfKilledPostgres returns an outage in which PostgreSQL is killed and started again.
+func outageOfKilledPostgres(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	return outage{name: "PostgreSQL is killed (SIGKILL) and started again", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + postgres.New(t, "outages").URL},
 		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
 }
 
-// killedRedis returns an outage in which Redis is killed and started again.
-func killedRedis(t *testing.T) outage {
+// outageOfKilledRedis returns an outage in which Redis is killed and started again.
+func outageOfKilledRedis(t *testing.T) outage {
 	t.Helper()
 	r := redistest.Start(t)
 	return outage{name: "Redis is killed (SIGKILL) and started again", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_REDIS_URL=" + r.URL},
 		fail: r.Kill, repair: r.Start, reads: true, writes: true, limits: true}
 }
 
-// fullDiskOfSQLite returns an outage in which the file system of the SQLite database is full.
-func fullDiskOfSQLite(t *testing.T) outage {
+// outageOfFullSQLiteDisk returns an outage in which the file system of the SQLite database is full.
+func outageOfFullSQLiteDisk(t *testing.T) outage {
 	t.Helper()
 	dir := t.TempDir()
-	mountSmall(t, dir, 32)
+	mountSmallDisk(t, dir, 32)
 	file := strings.TrimPrefix(storetest.NewURL(t, "sqlite"), "sqlite:")
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -122,16 +122,16 @@ func fullDiskOfSQLite(t *testing.T) outage {
 		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
-// fullDiskOfPostgres returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
+// outageOfFullPostgresDisk returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
 // file system.
-func fullDiskOfPostgres(t *testing.T) outage {
+func outageOfFullPostgresDisk(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	db := postgres.New(t, "disks")
 	dir, err := os.MkdirTemp("/tmp", "reeltally-disk") //nolint:usetesting // the user of PostgreSQL has no access to t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.Remove(dir) })
-	mountSmall(t, dir, 64)
+	mountSmallDisk(t, dir, 64)
 	tables := filepath.Join(dir, "tables")
 	require.NoError(t, os.Mkdir(tables, 0o700))
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -145,10 +145,10 @@ func fullDiskOfPostgres(t *testing.T) outage {
 		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
-// mountSmall mounts a file system in memory at the path dir, and unmounts it when the test ends. The parameter size is its size in MiB.
-func mountSmall(t *testing.T, dir string, size int) {
+// mountSmallDisk mounts a file system in memory at dir, and unmounts it when the test ends. sizeMiB is its size in MiB.
+func mountSmallDisk(t *testing.T, dir string, sizeMiB int) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(size)+"m", "none", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(sizeMiB)+"m", "none", dir).CombinedOutput()
 	require.NoError(t, err, "mounting needs root: %s", out)
 	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
 }
@@ -234,10 +234,10 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	r.counts.duration = time.Since(start)
 }
 
-// repeatUntilStopped calls the function send again and again until the channel stop is closed.
-func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, send func()) {
+// repeatUntilStopped calls sendRequest again and again until stop is closed.
+func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, sendRequest func()) {
 	for {
-		send()
+		sendRequest()
 		select {
 		case <-stop:
 			return
@@ -264,7 +264,7 @@ func (r *outageRun) trackVideo(t *testing.T) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writes:
 		r.counts.refusedWrites++
 	default:
-		r.addUnexpected("POST /videos", a, err)
+		r.addUnexpectedAnswer("POST /videos", a, err)
 	}
 }
 
@@ -281,13 +281,13 @@ func (r *outageRun) sendGet(t *testing.T, target string) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.reads:
 		r.counts.refusedReads++
 	default:
-		r.addUnexpected("GET "+target, a, err)
+		r.addUnexpectedAnswer("GET "+target, a, err)
 	}
 }
 
-// addUnexpected handles an answer that the outage does not explain. If the server has rate limits, it counts an answer with status 429. It adds
+// addUnexpectedAnswer handles an answer that the outage does not explain. If the server has rate limits, it counts an answer with status 429. It adds
 // any other answer to r.problems.
-func (r *outageRun) addUnexpected(request string, a response, err error) {
+func (r *outageRun) addUnexpectedAnswer(request string, a response, err error) {
 	if err == nil && a.status == http.StatusTooManyRequests && r.limits {
 		r.counts.limited++
 		return
@@ -297,17 +297,17 @@ func (r *outageRun) addUnexpected(request string, a response, err error) {
 	}
 }
 
-// awaitGrowth waits until a count has grown by requestsOfOutage. The function value selects this count of r.counts.
-func (r *outageRun) awaitGrowth(t *testing.T, value func(outageCounts) int) {
+// awaitGrowth waits until a count has grown by requestsOfOutage. selectCount returns this count.
+func (r *outageRun) awaitGrowth(t *testing.T, selectCount func(outageCounts) int) {
 	t.Helper()
 	first := -1
 	await(t, waitTimeout, 20*time.Millisecond, func() string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if first < 0 {
-			first = value(r.counts)
+			first = selectCount(r.counts)
 		}
-		if value(r.counts) >= first+requestsOfOutage {
+		if selectCount(r.counts) >= first+requestsOfOutage {
 			return ""
 		}
 		return fmt.Sprintf("%s: too few requests got the expected answer: %+v; unexpected answers: %v", r.name, r.counts, r.problems)

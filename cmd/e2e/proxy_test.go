@@ -229,8 +229,8 @@ func (p *proxied) try(method, target, body string, headers ...string) (response,
 	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// send sends a request through the proxy and requires that the response has the given status. The parameter target is the percent-encoded
-// path with the query.
+// send sends a request through the proxy and requires that the response has the given status. target is the percent-encoded path with the
+// query.
 func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
 	a, err := p.try(method, target, body, headers...)
@@ -270,9 +270,9 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	}
 }
 
-// requirePreserved requires that requests and answers pass the proxy unchanged. The parameter tooLarge is the media type of the
-// error that answers a request body of 5 MiB, which is too large.
-func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
+// requirePreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the error that answers a
+// request body of 5 MiB, which is too large.
+func requirePreserved(t *testing.T, p *proxied, tooLargeType string) {
 	t.Helper()
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 
@@ -301,7 +301,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 		require.Equal(t, video, p.track("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
 		p.send(http.StatusOK, http.MethodDelete, "/accounts/bulk", fmt.Sprintf(`{"ids":[%q]}`, account))
-		for size, media := range map[int]string{2<<20 + 1: "application/problem+json", 5 << 20: tooLarge} {
+		for size, media := range map[int]string{2<<20 + 1: "application/problem+json", 5 << 20: tooLargeType} {
 			a := p.send(http.StatusRequestEntityTooLarge, http.MethodPost, "/videos", `{"link":"`+strings.Repeat("a", size)+`"}`)
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}

@@ -44,7 +44,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		return string(call(t, http.MethodGet, loggedAddress(t, s.server, "serving metrics"), "", nil).body)
 	}
 
-	// The function listsHave returns true if the list of the organisation's videos has n entries, both as JSON and as CSV.
+	// listsHave returns true if the list of the organisation's videos has n entries, both as JSON and as CSV.
 	listsHave := func(token string, n int) bool {
 		a, err := try(t, http.MethodGet, s.base+"/videos?limit=200", token, nil)
 		if err != nil || a.status != http.StatusOK || a.header.Get("ETag") == "" {

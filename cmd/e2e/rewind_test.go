@@ -144,12 +144,12 @@ func newRestoredInstallation(t *testing.T, url string) *restoredInstallation {
 	return r
 }
 
-// trackVideos tracks n videos of the sandbox, beginning with the video that has the number in the parameter first. It returns their ids.
-func (r *restoredInstallation) trackVideos(t *testing.T, first, n int) (ids []string) {
+// trackVideos tracks n videos of the sandbox, beginning with the video with the number firstNumber. It returns their ids.
+func (r *restoredInstallation) trackVideos(t *testing.T, firstNumber, n int) (ids []string) {
 	t.Helper()
 	links := make([]string, n)
 	for i := range links {
-		links[i] = fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", first+i)
+		links[i] = fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", firstNumber+i)
 	}
 	_, result := r.trackLinks(t, links)
 	require.Equal(t, n, result.Summary.Succeeded)
@@ -205,8 +205,8 @@ func (r *restoredInstallation) listMembers(t *testing.T) response {
 	return call(t, http.MethodGet, r.base+"/collections/"+r.collection+"/videos?limit=200", r.token, nil)
 }
 
-// requireRestored requires that the database was restored: it must have the given checksums, and the server must work with it.
-func (r *restoredInstallation) requireRestored(t *testing.T, checksums string) {
+// requireDataRestored requires that the database was restored: it must have the given checksums, and the server must work with it.
+func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums string) {
 	t.Helper()
 	require.Equal(t, checksums, databaseChecksum(t, r.env)+" "+sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
 	r.startServer(t)
@@ -243,7 +243,7 @@ func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
 			}
 			c.run(t, back, "MOMENT="+moment)
 			require.DirExists(t, filepath.Join(c.folder, "data.before"))
-			r.requireRestored(t, checksums)
+			r.requireDataRestored(t, checksums)
 			c.run(t, strings.ReplaceAll(weekly, "$BASE", "$BASE-2"))
 			c.run(t, `test "$(psql -d reels -Atc 'SELECT failed_count FROM pg_stat_archiver')" = 0`)
 		})
@@ -283,5 +283,5 @@ func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
 	require.NotEqual(t, checksums, r.checksums(t))
 	guide(back, "MOMENT="+moment)
 	require.FileExists(t, file+".before")
-	r.requireRestored(t, checksums)
+	r.requireDataRestored(t, checksums)
 }

@@ -93,8 +93,8 @@ func (r *traceReceiver) received(t *testing.T) []receivedSpan {
 	return append([]receivedSpan(nil), r.spans...)
 }
 
-// requireAbsent fails the test if a received request contains one of the given values.
-func (r *traceReceiver) requireAbsent(t *testing.T, values map[string]string) {
+// requireTextsAbsent fails the test if a received request contains one of the given values.
+func (r *traceReceiver) requireTextsAbsent(t *testing.T, values map[string]string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()

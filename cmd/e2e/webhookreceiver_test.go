@@ -24,9 +24,9 @@ const (
 	faultLate       = "answered with 200 after two seconds"
 )
 
-// faultAt returns the fault with which the receiver answers the first attempt to send an event, or "" for no fault. The parameter n counts
-// the events in the order in which they arrive.
-func faultAt(n int) string {
+// faultOfEvent returns the fault with which the receiver answers the first attempt to send an event, or "" for no fault. n is the number of the
+// event in the order of arrival.
+func faultOfEvent(n int) string {
 	switch {
 	case n%12 == 3:
 		return faultRefused
@@ -60,7 +60,7 @@ type eventReceiver struct {
 	wrong      []string // descriptions of errors in the received requests
 }
 
-// newEventReceiver starts a receiver. The caller must set the field verifiers before the first event is sent.
+// newEventReceiver starts a receiver. The caller must set verifiers before the first event is sent.
 func newEventReceiver(t *testing.T) *eventReceiver {
 	t.Helper()
 	r := &eventReceiver{attempts: map[uuid.UUID]int{}, times: map[uuid.UUID]int{}, events: map[eventKey]map[uuid.UUID]bool{}, faults: map[string]int{}}
@@ -123,7 +123,7 @@ func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	fault := ""
 	switch attempt := r.attempts[event.ID]; {
 	case attempt == 0:
-		fault = faultAt(len(r.attempts))
+		fault = faultOfEvent(len(r.attempts))
 	case attempt == 1 && len(r.attempts)%50 == 49:
 		fault = faultRefused
 	}

@@ -139,14 +139,14 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// whileKilled calls the function work, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn.
-// Between two kills, the receiver gets a part of the events that work causes, so that the kills are distributed over the whole work.
-func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(t *testing.T)) {
+// whileKilled calls doWork, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn. Between two
+// kills, the receiver gets a part of the events that doWork causes, so that the kills are distributed over its whole duration.
+func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		work(t)
+		doWork(t)
 	}()
 	first, events := w.receiver.countEvents(), *webhooksOrgs**webhooksVideos
 	for kill := range n {

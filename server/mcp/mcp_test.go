@@ -58,8 +58,8 @@ func loadDocument(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect starts an MCP server for an OpenAPI document with the given paths and opens a client session. The function respond answers the
-// HTTP requests that the tools send.
+// connect starts an MCP server for an OpenAPI document with the given paths and opens a client session. respond answers the HTTP requests
+// that the tools send.
 func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	tools, err := mcp.ReadTools(loadDocument(t, paths))
@@ -82,7 +82,7 @@ func onlyTool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
-// call calls the MCP tool with the given name and returns its result. The parameter arguments is a JSON object.
+// call calls the MCP tool with the given name and returns its result. The arguments are a JSON object.
 func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})

@@ -24,8 +24,8 @@ func isPlatformHost(host string) bool {
 	return ok
 }
 
-// redirectToLinks returns the handler of a simulated platform. Its short link PREFIX/ZMcodeN/ redirects to the link with the index N in the
-// slice links. The parameter links is a pointer, because the links are known only after the server has started.
+// redirectToLinks returns the handler of a simulated platform. Its short link PREFIX/ZMcodeN/ redirects to the link with the index N. links
+// is a pointer, because the links are known only after the server has started.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -44,9 +44,8 @@ func shortLinkTo(t *testing.T, n int) link.Link {
 	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// refusingCheck returns which check refused a link with the error err, as one of the constants of package outboundtest, such as
-// outboundtest.Name. If no check refused the link, it returns outboundtest.Platform. In this case, err is nil or says that the platform
-// does not know the link.
+// refusingCheck returns the name of the check whose error is err, such as outboundtest.Name. If no check refused the link, it returns
+// outboundtest.Platform. In this case, err is nil or says that the platform does not know the link.
 func refusingCheck(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
 	dnsErr, _ := errors.AsType[*net.DNSError](err)

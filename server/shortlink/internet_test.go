@@ -123,8 +123,7 @@ func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host 
 	}
 }
 
-// resolver returns a resolver with the options o. If o.Lookup or o.Dial is nil, the resolver uses the function lookup or the method dial of
-// w instead.
+// resolver returns a resolver with the given options. If o.Lookup is nil, the resolver uses lookup. If o.Dial is nil, it uses w.dial.
 func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {

@@ -74,8 +74,8 @@ func TestFillMissingDays_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
 	require.Equal(t, []store.Date{9, 8, 7, 6, 5}, days)
 	require.Equal(t, int64(2), *filled[0].Values[overviewViews])
 	require.Equal(t, int64(1), *filled[2].Values[overviewViews])
-	require.Nil(t, filled[0].Values[overviewUploads], "no uploads are known for a day without a point")
-	require.Nil(t, valueAt(filled, overviewViews, 4), "the value on a day before the first point is unknown")
+	require.Nil(t, filled[0].Values[overviewUploads], "the number of uploads must be unknown on a day without a point")
+	require.Nil(t, valueAt(filled, overviewViews, 4), "the value on a day before the first point must be unknown")
 }
 
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package browser tests the web pages in a real browser. The tests fail if neither Chromium nor Chrome is installed. Start reading at
-// function openBrowser, which starts a browser.
+// Package browser tests the web pages in a real browser. The tests fail if neither Chromium nor Chrome is installed. Start reading in
+// openBrowser, which starts a browser.
 package browser
 
 import (
@@ -127,8 +127,8 @@ func (b *tab) run(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireClean requires that pages caused no errors, and that they sent requests only to origin, such as http://127.0.0.1:8080.
-func (b *tab) requireClean(origin string) {
+// requireNoPageErrors requires that pages caused no errors, and that they sent requests only to origin, such as http://127.0.0.1:8080.
+func (b *tab) requireNoPageErrors(origin string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -72,11 +72,11 @@ var pictureVideos = []ingest.VideoFacts{
 }
 
 // startDashboard starts a server for an organisation with made-up data. The organisation also has a collection with the name
-// collectionName, which contains the given videos and one video without numbers. The functions in the parameter change modify the options
-// of the server.
-func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, change ...func(*server.Options)) dashboard {
+// collectionName, which contains the given videos and one video without numbers. The functions in changeOptions modify the options of the
+// server.
+func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, changeOptions ...func(*server.Options)) dashboard {
 	t.Helper()
-	d := dashboard{installation: startInstallation(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
+	d := dashboard{installation: startInstallation(t, append(changeOptions, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
 	box := sandbox.New(sandbox.Options{})
 	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
@@ -249,7 +249,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
 	b.run(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
-	b.requireClean(d.url)
+	b.requireNoPageErrors(d.url)
 }
 
 func TestDashboard_pagesAreAccessible(t *testing.T) {
@@ -295,7 +295,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // if the content security policy stopped a script, the browser reported an error
+	b.requireNoPageErrors(d.url) // if the content security policy stopped a script, the browser reported an error
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {
@@ -343,7 +343,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 	b.savePicture("login")
 	b.signIn(d)
 	pages := d.pagePaths(t)
-	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireClean would fail
+	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireNoPageErrors would fail
 	for name, path := range pages {
 		for kind, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
@@ -358,7 +358,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 			}
 		}
 	}
-	b.requireClean(d.url)
+	b.requireNoPageErrors(d.url)
 }
 
 // requireAccessible requires that axe finds no fault in the page that the tab shows.

@@ -26,14 +26,14 @@ func (b *tab) authorise(token string) {
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// executeOperation sends a request for an operation with its default parameters from the page /docs, and waits for the response. The parameter
-// operation is the CSS selector of the operation's section of the page.
-func (b *tab) executeOperation(operation string) {
+// executeOperation sends a request for an operation with its default parameters from the page /docs, and waits for the response.
+// operationSelector is the CSS selector of the operation's section of the page.
+func (b *tab) executeOperation(operationSelector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(operation+".opblock-summary-control"),
-		chromedp.Click(operation+".try-out__btn"),
-		chromedp.Click(operation+".execute"),
-		chromedp.WaitVisible(operation+".live-responses-table .response"))
+	b.run(chromedp.Click(operationSelector+".opblock-summary-control"),
+		chromedp.Click(operationSelector+".try-out__btn"),
+		chromedp.Click(operationSelector+".execute"),
+		chromedp.WaitVisible(operationSelector+".live-responses-table .response"))
 }
 
 func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	var stored int
 	b.run(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
 	require.Zero(t, stored, "the page must not store the token in the browser")
-	b.requireClean(i.url)
+	b.requireNoPageErrors(i.url)
 }
 
 func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
@@ -107,7 +107,7 @@ func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status))
 	require.Contains(t, requested, proxy.URL+"/reeltally/videos")
 	require.Contains(t, status, "200")
-	b.requireClean(proxy.URL)
+	b.requireNoPageErrors(proxy.URL)
 }
 
 func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
 		chromedp.WaitVisible(listVideos),
 		chromedp.Text("#sandbox", &sandbox))
 	require.Contains(t, sandbox, "made up")
-	b.requireClean(i.url)
+	b.requireNoPageErrors(i.url)
 }
 
 func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
@@ -139,7 +139,7 @@ func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 		chromedp.WaitReady("html:not(.dark-mode)"),
 		chromedp.Evaluate(background, &light))
 	require.NotEqual(t, dark, light)
-	b.requireClean(i.url)
+	b.requireNoPageErrors(i.url)
 }
 
 func TestGuides_fitIntoNarrowWindowsAndAreAccessible(t *testing.T) {

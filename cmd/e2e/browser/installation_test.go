@@ -26,9 +26,9 @@ type installation struct {
 	org   store.Organisation
 }
 
-// startInstallation starts a server with a new database. The functions in the parameter change can modify the server's options. The server stops when
-// the test ends.
-func startInstallation(t *testing.T, change ...func(*server.Options)) installation {
+// startInstallation starts a server with a new database. The functions in changeOptions can modify the server's options. The server stops
+// when the test ends.
+func startInstallation(t *testing.T, changeOptions ...func(*server.Options)) installation {
 	t.Helper()
 	db := storetest.New(t, "sqlite")
 	resolver, err := shortlink.New(shortlink.Options{})
@@ -39,7 +39,7 @@ func startInstallation(t *testing.T, change ...func(*server.Options)) installati
 		Store: db.Store, Resolver: resolver, AppURL: "https://app.example.test", CursorKey: key, Now: db.Clock.Now, Logger: slog.New(slog.DiscardHandler),
 		Status: collect.NewMonitor(db.Store, nil, boot.NewRegistry(), slog.New(slog.DiscardHandler)),
 	}
-	for _, f := range change {
+	for _, f := range changeOptions {
 		f(&o)
 	}
 	api, err := server.New(o)
