@@ -136,7 +136,7 @@ func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *
 func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
-		accounts[i].asOf(now)
+		accounts[i].setStatusAt(now)
 	}
 	return o.labelAccounts(ctx, accounts, maxBytes)
 }

@@ -203,9 +203,8 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds their counts to t. The parameter points counts the points that were read so far, over
-// all calls.
-func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, points *int) error {
+// tallyVideos reads the points of the videos and adds their counts to t. pointsRead counts the points that all calls have read so far.
+func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, pointsRead *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
 		ids[n] = videos[n].ID
@@ -235,7 +234,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 		if err := rows.Scan(targets...); err != nil {
 			return db.Translate(err)
 		}
-		if *points++; q.Points && *points > MaxReportPoints {
+		if *pointsRead++; q.Points && *pointsRead > MaxReportPoints {
 			return &TooManyPointsError{Limit: MaxReportPoints}
 		}
 		for videos[at].ID != p.video {
@@ -299,26 +298,28 @@ func (r *pointRow) toPoint() Point {
 	return p
 }
 
-// pointsForDays returns copies of the points from which the counts of the days from..to are computed. These are all points between the two
-// days, the last point on or before the day from, and the first point on or after the day to. pointsForDays sets the Quality of each copy.
-// The parameter points has all points of the video, the oldest first.
-func pointsForDays(points []Point, from, to db.Date) []Point {
+// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed. These are all points between the two
+// days, the last point on or before firstDay, and the first point on or after lastDay. pointsForDays sets the Quality of each copy. The given points
+// must be all points of the video, the oldest first.
+func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	kept := slices.Clone(points)
-	fillGaps(Counts{}, kept, from, from)
+	fillGaps(Counts{}, kept, firstDay, firstDay)
 	first := 0
-	for first+1 < len(kept) && kept[first+1].Day <= from {
+	for first+1 < len(kept) && kept[first+1].Day <= firstDay {
 		first++
 	}
 	last := first
-	for last < len(kept) && (last == 0 || kept[last-1].Day < to) {
+	for last < len(kept) && (last == 0 || kept[last-1].Day < lastDay) {
 		last++
 	}
 	return kept[first:last]
 }
 
-// gainStartDay returns the day with whose views the gain of a video is computed: the day before the period, or the day on which the video was added
-// if that is later. The parameter from is the first day of the period.
-func (v *CampaignVideo) gainStartDay(from db.Date) db.Date { return max(from-1, v.AddedAt.Day()) }
+// gainStartDay returns the day whose views are subtracted to compute the gain of a video. This is the day before periodStart, or the day on which the
+// video was added if that is later.
+func (v *CampaignVideo) gainStartDay(periodStart db.Date) db.Date {
+	return max(periodStart-1, v.AddedAt.Day())
+}
 
 // tally adds up the counts of videos by day.
 type tally struct {
@@ -334,8 +335,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// addVideo adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the
-// period. The values in points are the points of v, ordered by day.
+// addVideo adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the period.
+// The points are those of v, ordered by day.
 func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -378,8 +379,8 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// addCountsOf returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured
-// or Interpolated. The parameter points has the points of the video. The parameter next is the index of the first point after the day.
+// addCountsOf returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured or
+// Interpolated. The points are those of the video, and next is the index of the first point after the day.
 func (d *CampaignDay) addCountsOf(points []Point, next int) Counts {
 	switch {
 	case next == 0:

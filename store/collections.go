@@ -333,8 +333,8 @@ type CollectionPatch struct {
 	ShareExpiry     *ShareExpiryChange
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, if set, is the UpdatedAt of the collection that the caller has read. If the stored UpdatedAt differs, UpdateCollection
-	// returns ErrStale.
+	// Unchanged, if set, is the UpdatedAt that the collection had when the caller read it. If the stored UpdatedAt differs, UpdateCollection returns
+	// ErrStale.
 	Unchanged *db.Instant
 }
 
@@ -397,28 +397,27 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns
-// ErrStale if the parameter unchanged is set and is not the collection's UpdatedAt. Until this transaction ends, no other transaction can
-// change the collection, because raising the organisation's version has locked the organisation.
-func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
+// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns ErrStale if
+// expectedUpdatedAt is set and differs from the collection's UpdatedAt. Until this transaction ends, no other transaction can change the collection,
+// because raising the organisation's version has locked the organisation.
+func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
 	case err != nil:
 		return Collection{}, err
 	case len(found) == 0:
 		return Collection{}, db.NotFound("collection", id.String())
-	case unchanged != nil && found[0].UpdatedAt != *unchanged:
+	case expectedUpdatedAt != nil && found[0].UpdatedAt != *expectedUpdatedAt:
 		return Collection{}, ErrStale
 	}
 	return found[0], nil
 }
 
-// checkNewParent returns nil if the collection with the given id can become a child of the collection whose id is the parameter parent.
-// Otherwise it returns ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. The id is zero for a collection that is not
-// stored yet.
-func (o *Org) checkNewParent(tx *gorm.DB, id, parent uuid.UUID) error {
+// checkNewParent returns nil if the collection with the given id can become a child of the collection with the id parentID. Otherwise it returns
+// ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. The id is zero for a collection that is not stored yet.
+func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	above := 0
-	for at := &parent; at != nil; above++ {
+	for at := &parentID; at != nil; above++ {
 		if *at == id && id != uuid.Nil {
 			return ErrCycle
 		}
@@ -458,11 +457,11 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns ErrNotFound
-// for an unknown collection, and ErrStale if the parameter unchanged is set and is not the collection's UpdatedAt.
-func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
+// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns ErrNotFound for an
+// unknown collection, and ErrStale if expectedUpdatedAt is set and differs from the collection's UpdatedAt.
+func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
-		c, err := o.collectionToChange(tx, id, unchanged)
+		c, err := o.collectionToChange(tx, id, expectedUpdatedAt)
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ type listKey struct {
 	version int64
 }
 
-// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The values in more also become part
-// of the key, such as the order of the list.
+// keyOfList returns the key for the list of the query q at the version v of the organisation's data. Further values, such as the order of the list,
+// also become part of the key.
 func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {
@@ -31,7 +31,7 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// countRows returns the number of rows of the query q. The parameter v is the organisation's version, as the caller has read it. The number is
+// countRows returns the number of rows of the query q. The version v is that of the organisation's data, as the caller has read it. The number is
 // cached until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
 func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")

@@ -52,9 +52,8 @@ func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 	return kind, db.Translate(err)
 }
 
-// RequireDataKind must be called in every transaction that stores numbers. The parameter kind is the kind of these numbers. If the database
-// has numbers of the other kind, RequireDataKind returns a *DataKindError. If the database has no numbers yet, RequireDataKind stores that
-// its kind is kind.
+// RequireDataKind must be called in every transaction that stores numbers, with the kind of these numbers. If the database has numbers of the other
+// kind, it returns a *DataKindError. If the database has no numbers yet, it stores the given kind as the kind of the database.
 func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind {

@@ -87,7 +87,7 @@ type webhookQueueEntry struct {
 
 func (webhookQueueEntry) TableName() string { return "webhook_queue" }
 
-// enqueueWebhook adds a webhook to the table webhook_queue, due at the time now. If the table already contains the webhook, only its due
+// enqueueWebhook adds a webhook to the table webhook_queue. The webhook is due immediately. If the table already contains the webhook, only its due
 // time changes.
 func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id", "webhook_id"}), DoUpdates: clause.AssignmentColumns([]string{"due_at"})}).
@@ -117,9 +117,8 @@ type WebhookClaim struct {
 	token          uuid.UUID
 }
 
-// ClaimWebhooks claims up to limit webhooks that have a due delivery. The claims last for the duration lease. The webhook that is due
-// longest comes first.
-func (s *Store) ClaimWebhooks(ctx context.Context, limit int, lease time.Duration) ([]WebhookClaim, error) {
+// ClaimWebhooks claims up to limit webhooks that have a due delivery. The claims end after leaseTime. The webhook that is due longest comes first.
+func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
 	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
 	var found []webhookQueueEntry
@@ -133,7 +132,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, limit int, lease time.Duratio
 			return err
 		}
 		for _, e := range found {
-			err := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = ? WHERE organisation_id = ? AND webhook_id = ?", now.Add(lease), token, e.OrganisationID, e.WebhookID).Error
+			err := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = ? WHERE organisation_id = ? AND webhook_id = ?", now.Add(leaseTime), token, e.OrganisationID, e.WebhookID).Error
 			if err != nil {
 				return err
 			}
@@ -322,8 +321,8 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 // notDue is the due time of a webhook that has nothing to send, because none of its deliveries has an attempt left.
 const notDue = db.Instant(1) << 62
 
-// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the duration in the parameter pause has passed.
-// endClaim does nothing if the webhook was disabled or deleted, or if another process has claimed it.
+// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the
+// webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	// The row is locked before the next due delivery is read. A transaction that adds a delivery afterwards waits for the lock, and then makes
 	// the webhook due.

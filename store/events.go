@@ -120,17 +120,17 @@ func videoState(v *Video) VideoState {
 	return VideoState{Counts: v.LatestCounts(), Engagement: v.LatestEngagement, UpdatedAt: v.LatestUpdatedAt, OutlierMultiplier: v.OutlierMultiplier, Status: v.FetchStatus}
 }
 
-// eventVideo describes a video for an event. The parameter before is the state of the video before the event, or nil if the event does not
-// change the state.
-func eventVideo(v *Video, before *VideoState) *EventVideo {
+// eventVideo describes a video for an event. If the event changes the state of the video, stateBefore is the state before the event. Otherwise
+// stateBefore is nil.
+func eventVideo(v *Video, stateBefore *VideoState) *EventVideo {
 	return &EventVideo{ID: v.ID, Link: v.Link, Platform: v.Platform, Username: v.Username, AccountID: v.LinkedAccountID, Removed: v.Removed,
-		VideoState: videoState(v), Previous: before}
+		VideoState: videoState(v), Previous: stateBefore}
 }
 
-// eventAccount describes an account for an event. The parameter before is the state of the account before the event, or nil if the event
-// does not change the state.
-func eventAccount(a *Account, before *AccountState) *EventAccount {
-	return &EventAccount{ID: a.ID, Link: a.Link, Platform: a.Platform, Username: a.Username, AccountState: accountState(a), Previous: before}
+// eventAccount describes an account for an event. If the event changes the state of the account, stateBefore is the state before the event. Otherwise
+// stateBefore is nil.
+func eventAccount(a *Account, stateBefore *AccountState) *EventAccount {
+	return &EventAccount{ID: a.ID, Link: a.Link, Platform: a.Platform, Username: a.Username, AccountState: accountState(a), Previous: stateBefore}
 }
 
 func accountState(a *Account) AccountState {
@@ -157,14 +157,13 @@ type pendingEvent struct {
 	org uuid.UUID
 	Event
 	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
-	delivery uuid.UUID  // id of the delivery if the field only is set; if it is the zero id, the delivery gets a new id
+	delivery uuid.UUID  // id of the delivery to that only webhook; if it is the zero id, the delivery gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these
-// organisations, because this locks the organisations. Their webhooks then cannot change until the transaction ends. The parameter at is
-// the time of the events.
-func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
-	r := &EventRecorder{tx: tx, at: at, receivers: map[uuid.UUID][]receiver{}}
+// NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these organisations,
+// because this locks the organisations. Their webhooks then cannot change until the transaction ends. The events get the time eventTime.
+func NewEventRecorder(tx *gorm.DB, eventTime db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
+	r := &EventRecorder{tx: tx, at: eventTime, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
 		return r, nil
 	}
@@ -205,8 +204,8 @@ func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) 
 	}
 }
 
-// AddVideoFetch adds the events that follow from a fetch of a video. The parameter before is the video before the fetch was written. If
-// rounded is true, the source has probably rounded the counts, so fewer views do not mean that views fell.
+// AddVideoFetch adds the events that follow from a fetch of a video. It compares the video before and after the fetch was written. If rounded is
+// true, the source has probably rounded the counts, so fewer views do not mean that views fell.
 func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.IsRecording(org) {
@@ -245,7 +244,7 @@ func (r *EventRecorder) AddVideoStatus(before, after *Video) {
 	}
 }
 
-// AddAccountFetch adds the events that follow from a fetch of an account. The parameter before is the account before the fetch was written.
+// AddAccountFetch adds the events that follow from a fetch of an account. It compares the account before and after the fetch was written.
 func (r *EventRecorder) AddAccountFetch(before, after *Account) {
 	was := accountState(before)
 	if !equalCounts(was.Followers, after.LatestFollowersCount) || !equalCounts(was.Following, after.LatestFollowingCount) {

@@ -13,9 +13,9 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own
-// FetchState. So an organisation never sees fetches from the time before it tracked the video. Methods that read videos and accounts call
-// asOf, which sets the status delayed if the next fetch is late.
+// FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own FetchState. So
+// an organisation never sees fetches from the time before it tracked the video. Methods that read videos and accounts call setStatusAt, which sets
+// the status delayed if the next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
@@ -23,16 +23,15 @@ type FetchState struct {
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
 
-// asOf replaces the stored status by the status at the time now. If the next fetch is late, the new status can be delayed.
-func (s *FetchState) asOf(now db.Instant) {
+// setStatusAt replaces the stored status by the status that the video or account has now. If the next fetch is late, the new status can be "delayed".
+func (s *FetchState) setStatusAt(now db.Instant) {
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
 	}
 }
 
-// ApplyChange applies the change c, which is the result of a fetch. The parameter fetchedAt is when the source was asked, and nextAt is when the
-// next fetch is due. The parameter hasNumbers is true if the organisation has numbers of the video or account. ApplyChange does nothing if a
-// later attempt was already applied.
+// ApplyChange applies the change c, which is the result of a fetch. The source was asked at fetchedAt, and the next fetch is due at nextAt.
+// hasNumbers is true if the organisation has numbers of the video or account. ApplyChange does nothing if a later attempt was already applied.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -45,8 +44,8 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	case c.Status == queue.FetchOK, c.Status == "" && c.Attempted && s.FetchStatus == queue.FetchDelayed:
 		s.FetchStatus, s.FetchReason = answered, c.Reason
 	case c.Status == queue.FetchDelayed && s.FetchStatus != queue.FetchOK && s.FetchStatus != queue.FetchPending && s.FetchStatus != queue.FetchDelayed:
-		// Keep the stored status and reason. They say why there are no new numbers, for example that the video is private. The status
-		// delayed would only say that the next fetch is late.
+		// Keep the stored status and reason. They say why there are no new numbers, for example that the video is private. The status "delayed" would
+		// say nothing about that.
 	case c.Status != "":
 		s.FetchStatus, s.FetchReason = c.Status, c.Reason
 	case c.Attempted && (s.FetchStatus == queue.FetchOK || s.FetchStatus == queue.FetchPending):
@@ -58,20 +57,20 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// AddStartedState adds the state of a video or account whose tracking begins, and which is not in the queue yet, to the map columns. The map has
-// the new values of a row.
-func AddStartedState(columns map[string]any) map[string]any {
-	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
-	return columns
+// AddStartedState adds the state of a video or account whose tracking begins to newValues, and returns this map. The map has the new values of a row.
+// The video or account must not be in the queue yet.
+func AddStartedState(newValues map[string]any) map[string]any {
+	newValues["fetch_status"], newValues["fetch_reason"], newValues["last_attempt_at"], newValues["next_fetch_at"] = queue.FetchPending, "", nil, nil
+	return newValues
 }
 
-// addStoppedState adds the state of a video or account whose tracking was stopped to the map columns, which has the new values of a row.
-func addStoppedState(columns map[string]any) map[string]any {
-	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
-	return columns
+// addStoppedState adds the state of a stopped video or account to newValues, and returns this map. The map has the new values of a row.
+func addStoppedState(newValues map[string]any) map[string]any {
+	newValues["fetch_status"], newValues["fetch_reason"], newValues["next_fetch_at"] = queue.FetchStopped, "", nil
+	return newValues
 }
 
-// defaultReasons has the reason of each status for which no reason is stored. %s is the word video or account.
+// defaultReasons has the reason of each status for which no reason is stored. %s stands for "video" or "account".
 var defaultReasons = map[FetchStatus]string{
 	queue.FetchPending:     "The first fetch of the %s since tracking began is still to come",
 	queue.FetchDelayed:     "The fetch of the %s is late, because no collector has made it yet",
@@ -86,8 +85,8 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %s is saved but not fetched, because the organisation has no active subscription or only imported it"
 
-// FetchDetail returns one sentence that explains the status to people. The parameter kind is the word video or account. FetchDetail returns
-// nil if there is nothing to explain. The state must have been read with a method of Org.
+// FetchDetail returns one sentence that explains the status to people. The kind is "video" or "account". FetchDetail returns nil if there is nothing
+// to explain. The state must have been read with a method of Org.
 func (s *FetchState) FetchDetail(kind string) *string {
 	reason, format := s.FetchReason, "%s; it is asked for again on %s UTC."
 	if reason == "" {
@@ -114,7 +113,7 @@ func (s *FetchState) FetchDetail(kind string) *string {
 // isStopped returns true if status is the status of videos and accounts whose tracking was stopped.
 func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
 
-// withStatus adds a condition to the query q: at the time now, a row of the table must have the given fetch status.
+// withStatus limits the query q to rows of the table that have the given fetch status now.
 func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
 	late := lateSince(now)
 	switch status {

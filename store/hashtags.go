@@ -56,8 +56,8 @@ func tagLength(s string) int {
 // fullWidth is the full-width form of "#", which also begins a hashtag.
 const fullWidth = "＃"
 
-// afterHash returns the part of s after its first "#" or full-width "＃". It returns false if s contains neither. If the
-// parameter hasFullWidth is false, afterHash does not search for "＃", because the caller knows that s does not contain it.
+// afterHash returns the part of s after its first "#" or full-width "＃". It returns false if s contains neither. If hasFullWidth is false, afterHash
+// does not search for "＃", because the caller knows that s does not contain it.
 func afterHash(s string, hasFullWidth bool) (rest string, found bool) {
 	plain, at := strings.IndexByte(s, '#'), -1
 	if hasFullWidth {

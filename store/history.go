@@ -32,8 +32,8 @@ type Provenance struct {
 // "~".
 const roundedMark = "~rounded"
 
-// StoredSource returns the source of a point in the form in which it is stored. The parameter rounded is true if the source has probably
-// rounded a count.
+// StoredSource returns the source of a point in the form in which it is stored. If rounded is true, the source has probably rounded a count, and the
+// stored form has a mark.
 func StoredSource(source string, rounded bool) string {
 	if rounded {
 		return source + roundedMark
@@ -41,7 +41,7 @@ func StoredSource(source string, rounded bool) string {
 	return source
 }
 
-// cutRoundedMark removes roundedMark from the end of the source. The result rounded is true if the source had this mark.
+// cutRoundedMark removes roundedMark from the end of the source. It returns true if the source had this mark.
 func (p *Provenance) cutRoundedMark() (rounded bool) {
 	if p.Source == nil {
 		return false
@@ -173,8 +173,8 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is appended to storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. The parameter query is storedPoints
-// or outermostPoints, followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
+// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. The query is storedPoints or outermostPoints,
+// followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
@@ -185,11 +185,11 @@ func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UU
 	return points, err
 }
 
-// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The parameter stored must be ordered by day, the
-// oldest first. The parameter known has the counts that were known before the first stored point. fillGaps sets the quality of each stored point.
-// The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value that was
-// not rounded. In all other cases it is "measured".
-func fillGaps(known Counts, stored []Point, from, to db.Date) []Point {
+// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
+// oldest first. The counts in knownBefore were known before the first of these points. fillGaps sets the quality of each stored point. The quality is
+// "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value that was not rounded. In all
+// other cases it is "measured".
+func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		if p.cutRoundedMark() {
@@ -197,10 +197,10 @@ func fillGaps(known Counts, stored []Point, from, to db.Date) []Point {
 			continue
 		}
 		p.Quality = QualityMeasured
-		if p.fellFrom(known) {
+		if p.fellFrom(knownBefore) {
 			p.Quality = QualityCorrected
 		}
-		known.Update(p.Counts)
+		knownBefore.Update(p.Counts)
 	}
 	if len(stored) == 0 {
 		return []Point{}

@@ -20,7 +20,7 @@ type VideoPoints struct {
 
 // PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
-	Since, Until db.Instant // select points that were fetched from Since to Until, both included, of videos whose last fetch with counts was at Since or later
+	Since, Until db.Instant // selects the videos whose last fetch with counts was at Since or later, and their points that were fetched from Since to Until, both included
 	From         db.Date    // first day of the points
 	Window       db.Window  // which part of the list of videos is returned
 }
@@ -40,9 +40,9 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 // link.
 const pointBytes = 512
 
-// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. So a video
-// that is fetched while a caller reads the pages comes again on a later page. A fetch only moves a video to later pages. So if all pages are
-// read with the same Until, they have all points that were fetched until then and not again since. Videos that were fetched after Until are
+// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. A fetch moves a video
+// to a later page. So a video that is fetched while a caller reads the pages is listed again on a later page. A caller that reads all pages with the
+// same Until gets all points that were fetched until then, except points that a later fetch has changed. Videos that were fetched after Until are
 // included, because their older points can be from Since to Until. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at >= ?", query.Since)
@@ -62,10 +62,10 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns stored points of videos. The parameter from is the first day of these points. The points were fetched from since
-// to until, both included. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their
-// quality is not set, and their sources can have the mark for rounded counts.
-func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
+// storedPointsOf returns the stored points of videos that are of firstDay or a later day, and that were fetched from since to until, both included.
+// The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their
+// sources can have the mark for rounded counts.
+func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
 	condition := " WHERE organisation_id = @org AND " + ofVideos + " AND day >= @from AND fetched_at BETWEEN @since AND @until"
@@ -73,7 +73,7 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Da
 	// One statement reads all points. So a roll-up that runs at the same time neither hides nor duplicates points.
 	q = q.Raw("SELECT "+pointColumns+", video_id, 0 AS weekly FROM snapshots_daily"+condition+
 		" UNION ALL SELECT "+pointColumns+", video_id, 1 AS weekly FROM snapshots_weekly"+condition+" ORDER BY video_id, day, weekly",
-		map[string]any{"org": o.id, "videos": ids, "from": from, "since": since, "until": until})
+		map[string]any{"org": o.id, "videos": ids, "from": firstDay, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		p, video := readPoint(row), row.ID(MetricCount+3)
 		points[video] = appendPoint(points[video], p)

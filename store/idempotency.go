@@ -99,10 +99,10 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The parameter
-// fingerprint is a hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh. A new key
-// gets KeyStoreFull if the organisation's keys already take IdempotencyLimit bytes. The limit is checked only when a request begins, so the
-// answers of running requests can exceed it.
+// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The fingerprint is a hash
+// of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh. A new key gets KeyStoreFull if the
+// organisation's keys already take IdempotencyLimit bytes. The limit is checked only when a request begins, so the answers of running requests can
+// exceed it.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
@@ -135,7 +135,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // the key has expired, but DeleteExpiredKeys above deleted only older keys
+		if len(found) == 1 { // the key has expired but still exists, because DeleteExpiredKeys above deletes only a limited number of keys, the oldest first
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}
@@ -232,13 +232,12 @@ ON CONFLICT (organisation_id) DO UPDATE SET bytes = idempotency_usage.bytes + ex
 	return len(sum) == 1, err
 }
 
-// addKeyBytes adds n bytes to the total size of the organisation's keys. The parameter n can be negative.
+// addKeyBytes adds n bytes to the total size of the organisation's keys. The number n can be negative.
 func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
 }
 
-// deleteKeys deletes the organisation's keys that match a condition. The parameter n is the size of these keys in bytes, which deleteKeys
-// subtracts from the total.
+// deleteKeys deletes the organisation's keys that match a condition. It subtracts n, the size of these keys in bytes, from the total.
 func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
 	if err := db.Scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err

@@ -30,8 +30,8 @@ type labelCache struct {
 // cachedLabels has the labels of an organisation, and the version that they had when they were read.
 type cachedLabels struct {
 	version int64
-	labels  *labels // nil if the labels of this version were not read yet, or if there are too many members
-	tooMany bool    // there are more than maxCachedMembers members
+	labels  *labels // nil until the labels of this version are read; nil for ever if tooMany is true
+	tooMany bool    // the collections have more than maxCachedMembers members, so the labels are not cached
 }
 
 // newLabelCache returns an empty cache for at most orgs organisations.

@@ -120,15 +120,15 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
-// If the labels take more than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were
-// set, at least one, and the number of bytes that these labels take in JSON.
-func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(i int) labelled, set func(i int, labels []*Label)) (done int, bytes int64, err error) {
+// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. If the labels
+// take more than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were set, at least one, and the
+// number of bytes that these labels take in JSON.
+func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
 		var videos, accounts []uuid.UUID
 		for i := from; i < to; i++ {
-			r := row(i)
+			r := rowAt(i)
 			if r.video != uuid.Nil {
 				videos = append(videos, r.video)
 			}
@@ -146,8 +146,8 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 		}
 		done = to
 		for i := from; i < to; i++ {
-			found := l.labelsOf(row(i))
-			set(i, found.labels)
+			found := l.labelsOf(rowAt(i))
+			setLabels(i, found.labels)
 			bytes += found.bytes
 		}
 	}

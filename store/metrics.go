@@ -146,9 +146,9 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count of c is lower than the same count of the parameter before. It ignores counts that are nil in c or in before.
-func (c Counts) fellFrom(before Counts) bool {
-	was := before.All()
+// fellFrom returns true if any count of c is lower than the same count of earlier. It ignores counts that are nil in c or in earlier.
+func (c Counts) fellFrom(earlier Counts) bool {
+	was := earlier.All()
 	for i, now := range c.All() {
 		if now != nil && was[i] != nil && *now < *was[i] {
 			return true

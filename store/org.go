@@ -21,11 +21,10 @@ type Org struct {
 	known *knownVersion // version that the lists use; nil if each list must read the version itself
 }
 
-// knownVersion is the version of the organisation's data that the lists of an Org use. The field read is false until the Org has read the
-// version.
+// knownVersion is the version of the organisation's data that the lists of an Org use. isRead is false until the Org has read the version.
 type knownVersion struct {
 	Version
-	read bool
+	isRead bool
 }
 
 // Org returns an Org for the organisation with the given id. It does not check that the organisation exists: an unknown organisation has no
@@ -76,13 +75,13 @@ func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &
 // read it again. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// RememberedVersion returns the version that the lists of o use. The result ok is false if o has not read the version yet, or if each list of o
-// reads it anew.
+// RememberedVersion returns the version that the lists of o use. It returns false if o has not read the version yet, or if each list of o reads it
+// anew.
 func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
 	}
-	return o.known.Version, o.known.read
+	return o.known.Version, o.known.isRead
 }
 
 // version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of
@@ -116,8 +115,8 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	}
 }
 
-// eachRow runs the SELECT rows. If o must read the version with its first list or history and has not read it yet, eachRow reads the
-// version first. On PostgreSQL, it sends both statements together.
+// eachRow runs the given SELECT. If o must read the version with its first list or history and has not read it yet, eachRow reads the version first.
+// On PostgreSQL, it sends both statements together.
 func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
 	if _, ok := o.RememberedVersion(); ok || o.known == nil {
 		return o.s.db.EachRowOf(ctx, rows)

@@ -103,9 +103,8 @@ func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.countByPlatform(ctx, "accounts", "tracked")
 }
 
-// countByPlatform counts the tracked and stopped rows of table by platform. The parameter tracked is a SQL condition that is true for tracked
-// rows.
-func (o *Org) countByPlatform(ctx context.Context, table, tracked string) (Statistics, error) {
+// countByPlatform counts the tracked and stopped rows of table by platform. trackedCondition is a SQL condition that is true for tracked rows.
+func (o *Org) countByPlatform(ctx context.Context, table, trackedCondition string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[FetchStatus]int64{}}
 	var rows []struct {
 		Platform link.Platform
@@ -113,7 +112,7 @@ func (o *Org) countByPlatform(ctx context.Context, table, tracked string) (Stati
 		Tracked  int64
 		Removed  int64
 	}
-	err := o.scopedQuery(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+tracked+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
+	err := o.scopedQuery(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+trackedCondition+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
 		queue.Waiting, lateSince(o.s.db.Now()), queue.FetchDelayed).Group("1, 2").Find(&rows).Error
 	for _, r := range rows {
 		s.Total, s.Removed = s.Total+r.Tracked, s.Removed+r.Removed

@@ -161,11 +161,11 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 	})
 }
 
-// changeLane calls the function change, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the
-// lane that follows from the new value. The function change and the first batch of targets run in one transaction. Each further batch is a separate
-// transaction, because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so
-// concurrent calls are safe, and an interrupted call can be repeated.
-func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
+// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane that
+// follows from the new value. changeColumn and the first batch of targets run in one transaction. Each further batch is a separate transaction,
+// because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so concurrent calls
+// are safe, and an interrupted call can be repeated.
+func (s *Store) changeLane(ctx context.Context, org uuid.UUID, changeColumn func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {
 		err := s.db.Read(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
@@ -182,7 +182,7 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 				return err
 			}
 			if first {
-				if err := change(tx); err != nil {
+				if err := changeColumn(tx); err != nil {
 					return err
 				}
 			}

@@ -59,37 +59,36 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// nameInQueue returns the name that a video or account of the organisation has in the fetch queue. The parameter subject is the id of the
-// video or account in the store. nameInQueue returns "" if the organisation has no subscription to it in the queue.
-func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
+// nameInQueue returns the name that a video or account of the organisation has in the fetch queue. subjectID is the id of the video or account in the
+// store. nameInQueue returns "" if the organisation has no subscription to it in the queue.
+func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
-		o.id, subject, kind, p).Scan(&ids).Error
+		o.id, subjectID, kind, p).Scan(&ids).Error
 	if err != nil || len(ids) == 0 {
 		return "", db.Translate(err)
 	}
 	return ids[0], nil
 }
 
-// requireTracked returns the error in the parameter missing if the row of table with the given id is not tracked any more. The parameter
-// tracked is the SQL condition for tracked rows. A concurrent request to stop tracking waits until this transaction ends, because this
-// transaction has raised the organisation's version. Otherwise a target could be added to the queue after the stop, and would never be
-// removed.
-func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
+// requireTracked returns errMissing if the row of the table with the given id is not tracked any more. trackedCondition is the SQL condition for
+// tracked rows. A concurrent request to stop tracking waits until this transaction ends, because this transaction has raised the organisation's
+// version. Otherwise a target could be added to the queue after the stop, and would never be removed.
+func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
-	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
+	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
 		return err
 	}
-	return missing
+	return errMissing
 }
 
-// refresh adds the entry e to the fetch queue with the highest priority, due now. The parameter updated is the time of the last successful
-// fetch, or nil. If this fetch was less than queue.RefreshPause ago, refresh adds nothing. The function check returns an error if the video
-// or account is not tracked any more.
-func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, check func(*gorm.DB) error) (Refreshed, error) {
+// refresh adds the entry e to the fetch queue with the highest priority, due now. The last successful fetch was at lastFetch, which is nil if there
+// was none. If this fetch was less than queue.RefreshPause ago, refresh adds nothing. The function checkTracked returns an error if the video or
+// account is not tracked any more.
+func (o *Org) refresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
-	if updated != nil && now < updated.Add(queue.RefreshPause) {
-		return Refreshed{UpdatedAt: updated, After: updated.Add(queue.RefreshPause)}, nil
+	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
+		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
 	}
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {
@@ -97,7 +96,7 @@ func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, c
 	}
 	e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		if err := check(tx); err != nil {
+		if err := checkTracked(tx); err != nil {
 			return err
 		}
 		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
@@ -105,5 +104,5 @@ func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, c
 	if err != nil {
 		return Refreshed{}, err
 	}
-	return Refreshed{Scheduled: true, UpdatedAt: updated}, nil
+	return Refreshed{Scheduled: true, UpdatedAt: lastFetch}, nil
 }

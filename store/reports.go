@@ -104,9 +104,9 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	return row.Report, err
 }
 
-// setDocument calls the function write, which writes the document. It stores the compressed document in the row, and sets Checksum and
-// Bytes. The document can have 20 MB without compression, so the uncompressed document is never in memory as a whole.
-func (r *reportRow) setDocument(write func(io.Writer) error) error {
+// setDocument calls writeDocument, which writes the document. It stores the compressed document in the row, and sets Checksum and Bytes. The document
+// can have 20 MB without compression, so the uncompressed document is never in memory as a whole.
+func (r *reportRow) setDocument(writeDocument func(io.Writer) error) error {
 	var content bytes.Buffer
 	compressed, err := zstd.NewWriter(&content, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *reportRow) setDocument(write func(io.Writer) error) error {
 	sum := sha256.New()
 	counted := &countingWriter{to: io.MultiWriter(sum, compressed)}
 	buffered := bufio.NewWriter(counted)
-	if err := errors.Join(write(buffered), buffered.Flush(), compressed.Close()); err != nil {
+	if err := errors.Join(writeDocument(buffered), buffered.Flush(), compressed.Close()); err != nil {
 		return err
 	}
 	r.Checksum, r.Bytes, r.Content = hex.EncodeToString(sum.Sum(nil)), counted.bytes, content.Bytes()
@@ -134,9 +134,8 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// nextReportNumber returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports
-// are never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the
-// organisation.
+// nextReportNumber returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports are
+// never deleted, so the highest number is also the number of reports. The query reports selects all reports of the organisation.
 func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
@@ -174,7 +173,8 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, nil
 }
 
-// reportRow returns a report, or ErrNotFound. The parameter q is a query for the organisation's reports, which can leave out the document.
+// reportRow returns the report with the given id, or ErrNotFound. The query q selects all reports of the organisation. It need not read the
+// documents.
 func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	found := make([]reportRow, 0, 1)
 	err := q.Where("reports.id = ?", id).Limit(1).Find(&found).Error

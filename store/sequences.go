@@ -26,7 +26,7 @@ type sequenceCache struct {
 	mu      sync.Mutex
 	byList  *simplelru.LRU[listKey, *db.Sequence] // nil for a list with too many rows; a full cache drops the least recently used list
 	rows    int64                                 // number of rows of all lists in byList
-	maxRows int64                                 // maximum of the field rows: if rows is higher, the least recently used lists are dropped
+	maxRows int64                                 // maximum number of rows of all lists: beyond it, the least recently used lists are dropped
 }
 
 // newSequenceCache returns an empty cache.
@@ -37,7 +37,7 @@ func newSequenceCache() (*sequenceCache, error) {
 	return c, err
 }
 
-// get returns the order of a list. The result ok is false if the cache does not have the list.
+// get returns the order of a list. It returns false if the cache does not have the list.
 func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,16 +55,16 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows.
-// The key identifies the list. The function list returns the query that selects the rows.
+// readSequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows. The
+// key identifies the list. The function listQuery returns the query that selects the rows.
 //
 // The database has no index that contains the members of a collection in the order of a column. So readSequence reads all members once for each
 // version of the organisation's data. The caller must have read the version in the key before it calls readSequence.
-func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
+func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil
 	}
-	q, err := list()
+	q, err := listQuery()
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func WellFormedToken(s string) bool {
 	return s[len(body):] == checksumOf(body)
 }
 
-// checksumOf returns the CRC-32 of body in base 62. The parameter body is a token without its checksum.
+// checksumOf returns the CRC-32 of body in base 62. The body is a token without its checksum.
 func checksumOf(body string) string {
 	n := crc32.ChecksumIEEE([]byte(body))
 	sum := make([]byte, tokenChecksum)
@@ -291,8 +291,8 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revokeToken revokes the token with the given id. The function scope limits the tokens that can be revoked. revokeToken returns ErrNotFound if
-// there is no such token.
+// revokeToken revokes the token with the given id. The function scope adds a condition to the query that limits which tokens can be revoked.
+// revokeToken returns ErrNotFound if there is no such token.
 func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))

@@ -176,9 +176,9 @@ func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tra
 	return tracked, restarted, nil
 }
 
-// newVideo returns the video to insert for the link r.Links[i]. The parameter accounts has the ids of accounts, with AccountKey as the key.
-func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID) Video {
-	v := NewVideo(t.id, r.Links[i], accounts, t.Now)
+// newVideo returns the video to insert for the link r.Links[i]. The map accountIDs has the ids of accounts, with AccountKey as the key.
+func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
+	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
 	v.Direct, v.Pending = true, i >= r.Enqueue
 	if v.Pending {
 		return v
@@ -190,11 +190,11 @@ func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID)
 	return v
 }
 
-// videoChange says what changes in the row of a stored video if a request tracks the video by its own link. The zero value only marks that
+// videoChange says what changes in the row of a stored video if a request tracks the video by its own link. The zero value changes only the mark that
 // the video is tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
-	pending bool // the stopped video is saved as pending and not fetched; can be true only if the field again is true
+	pending bool // the stopped video is saved as pending and not fetched; can be true only if the video was stopped before
 }
 
 // changedColumns returns the new values of the columns of the table videos that change, by column name.
@@ -249,18 +249,18 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 	return videos, accounts, err
 }
 
-// NewVideo returns a new video for a link. The parameter accounts has the ids of accounts, with AccountKey as the key.
-func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
+// NewVideo returns a new video for a link. The map accountIDs has the ids of accounts, with AccountKey as the key.
+func NewVideo(org uuid.UUID, l link.Link, accountIDs map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now, FetchState: FetchState{FetchStatus: queue.FetchPending}}
-	if id, ok := accounts[AccountKey(l.Platform, l.Handle)]; ok {
+	if id, ok := accountIDs[AccountKey(l.Platform, l.Handle)]; ok {
 		v.LinkedAccountID = &id
 	}
 	return v
 }
 
-// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. The result unsupported says why no configured source can
-// fetch the video. It is "" if a source can fetch it.
+// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. It also returns why no configured source can fetch the
+// video, or "" if a source can fetch it.
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -272,19 +272,19 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 	return now, unsupported
 }
 
-// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos that
-// are saved but not fetched. The parameter tracked has the result for each link in r. The parameter before has the videos that the organisation had
-// before this request.
-func (t Tracking) queueEntries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
+// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos that are
+// saved but not fetched. The slice results has the result for each link in r. The map storedBefore has the videos that the organisation had before
+// this request.
+func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
-		if tracked[i].Already || i >= r.Enqueue {
+		if results[i].Already || i >= r.Enqueue {
 			continue
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, Saved: !tracked[i].Existing}
+			BaseLane: r.Lane, Subject: results[i].VideoID, Lane: r.Lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
-		if v, ok := before[queue.TargetKey(l.Platform, l.ID)]; ok {
+		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
@@ -332,7 +332,7 @@ func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err err
 }
 
 // stopTrackedVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
-// updates the totals of the organisation. The parameter accounts must contain the accounts of all these videos.
+// updates the totals of the organisation. The given accounts must include the accounts of all these videos.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)

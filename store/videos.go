@@ -217,8 +217,8 @@ const usualRows = 100
 // canReadWithVersion returns true if the version and the videos of a query can be read in one round trip.
 func (q VideoQuery) canReadWithVersion() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
 
-// listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version
-// of the organisation's data in one round trip to the database.
+// listVideosAndVersion returns a list of the videos that the given query selects. It reads the videos and the version of the organisation's data in
+// one round trip to the database.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(&v))
@@ -271,7 +271,7 @@ func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gor
 func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
-		videos[i].asOf(now)
+		videos[i].setStatusAt(now)
 	}
 	return o.labelVideos(ctx, videos, maxBytes)
 }
@@ -285,13 +285,13 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	}
 	now := o.s.db.Now()
 	return func(video *Video) {
-		video.asOf(now)
+		video.setStatusAt(now)
 		video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
 	}
 }
 
-// countVideos returns the number of videos that match query. The parameter v is the organisation's version. If query has no filter,
-// countVideos returns a total that v contains. Otherwise it counts the rows of filtered.
+// countVideos returns the number of videos that match query. If query has no filter, the number is a total that the version v contains. Otherwise
+// countVideos counts the rows of the query filtered.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():

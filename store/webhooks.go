@@ -119,8 +119,7 @@ func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
 	return w, db.Translate(err)
 }
 
-// findWebhook returns the webhook with the given id, or ErrNotFound. The parameter webhooks is a query for all webhooks of the
-// organisation.
+// findWebhook returns the webhook with the given id, or ErrNotFound. The query webhooks selects all webhooks of the organisation.
 func findWebhook(webhooks *gorm.DB, id uuid.UUID) (Webhook, error) {
 	found := make([]Webhook, 0, 1)
 	err := webhooks.Where("webhooks.id = ?", id).Limit(1).Find(&found).Error
@@ -203,12 +202,11 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for
-// PreviousSecretLife. It returns the changed webhook, or ErrNotFound. The parameter effect is the EffectID of the request's IdempotencyKey,
-// or zero. An earlier attempt of the same request can already have replaced the secret, if the server crashed before it answered. The
-// caller then never received the secret of that attempt. In this case RotateWebhookSecret replaces only that secret, and does not change
-// the previous secret.
-func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, secret []byte) (Webhook, error) {
+// RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for PreviousSecretLife. It
+// returns the changed webhook, or ErrNotFound. effectID is the EffectID of the request's IdempotencyKey, or zero. An earlier attempt of the same
+// request can already have replaced the secret, if the server crashed before it answered. The caller then never received the secret of that attempt.
+// In this case RotateWebhookSecret replaces only that secret, and does not change the previous secret.
+func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
 		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
@@ -216,25 +214,24 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, sec
 		}
 		w.UpdatedAt = o.s.db.Now()
 		until := w.UpdatedAt.Add(PreviousSecretLife)
-		if effect == uuid.Nil || w.RotationID == nil || *w.RotationID != effect {
+		if effectID == uuid.Nil || w.RotationID == nil || *w.RotationID != effectID {
 			w.PreviousSecret, w.PreviousSecretUntil, w.RotationID = w.Secret, &until, nil
 		}
-		if w.Secret = secret; effect != uuid.Nil {
-			w.RotationID = &effect
+		if w.Secret = secret; effectID != uuid.Nil {
+			w.RotationID = &effectID
 		}
 		return o.saveWebhook(tx, &w)
 	})
 	return w, err
 }
 
-// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound
-// for an unknown id, and ErrWebhookDisabled if the webhook is disabled. The parameter effect is the EffectID of the request's
-// IdempotencyKey, or zero. If the webhook already has a delivery whose id is effect, an earlier attempt of the request made this delivery,
-// and TestWebhook only returns it.
-func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, error) {
+// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for an
+// unknown id, and ErrWebhookDisabled if the webhook is disabled. effectID is the EffectID of the request's IdempotencyKey, or zero. If the webhook
+// already has a delivery whose id is effectID, an earlier attempt of the request made this delivery, and TestWebhook only returns it.
+func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		w, repeated, err := o.enabledWebhook(tx, id, effect)
+		w, repeated, err := o.enabledWebhook(tx, id, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
 			return err
@@ -244,7 +241,7 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 			return err
 		}
 		e := pendingEvent{org: o.id, Event: Event{ID: db.NewID(), Type: EventWebhookTest, CreatedAt: o.s.db.Now(), Data: EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}}}}
-		e.only, e.delivery = &w.ID, effect
+		e.only, e.delivery = &w.ID, effectID
 		recorder.pending = append(recorder.pending, e)
 		if err := recorder.Save(); err != nil {
 			return err
@@ -257,16 +254,16 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery whose id is the
-// parameter effect, enabledWebhook also returns this delivery. In this case, an earlier attempt of the request made the delivery, but the
-// server crashed before it answered. Otherwise, enabledWebhook returns ErrWebhookDisabled if the webhook is disabled.
-func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
+// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery whose id is effectID,
+// enabledWebhook also returns this delivery. In this case, an earlier attempt of the request made the delivery, but the server crashed before it
+// answered. Otherwise, enabledWebhook returns ErrWebhookDisabled if the webhook is disabled.
+func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
 		return w, nil, err
 	}
 	var repeated []Delivery
-	if err := db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", id, effect).Limit(1).Find(&repeated).Error; err != nil {
+	if err := db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", id, effectID).Limit(1).Find(&repeated).Error; err != nil {
 		return w, nil, err
 	}
 	switch {
@@ -278,14 +275,14 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Deliv
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have
-// the same event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. The
-// parameter effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery whose id is effect, an
-// earlier attempt of the request made this delivery, and ReplayDelivery only returns it.
-func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
+// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have the same
+// event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. effectID is the
+// EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery whose id is effectID, an earlier attempt of the request
+// made this delivery, and ReplayDelivery only returns it.
+func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		_, repeated, err := o.enabledWebhook(tx, webhook, effect)
+		_, repeated, err := o.enabledWebhook(tx, webhook, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
 			return err
@@ -299,7 +296,7 @@ func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID)
 			return err
 		}
 		now := o.s.db.Now()
-		made = newDelivery(o.id, webhook, effect, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, now)
+		made = newDelivery(o.id, webhook, effectID, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, now)
 		if err := tx.Create(&made).Error; err != nil {
 			return err
 		}

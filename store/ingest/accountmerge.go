@@ -12,22 +12,21 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// mergeRecords merges the records a and other of one account into one tracked record, and returns that record. The parameter a is the record of
-// the fetched target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted
-// record move to the kept record. The tracking type and the start of tracking come from other if other was tracked earlier than a, and from
-// a otherwise.
-func (d discovery) mergeRecords(a, other *store.Account) (*store.Account, error) {
-	into, from, tracking := a, other, *a
-	if compareForMerge(other, a) < 0 {
-		into, from = other, a
+// mergeRecords merges two records of one account into one tracked record, and returns that record. The first of them, fetched, is the record of the
+// fetched target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to the
+// kept record. The tracking type and the start of tracking come from other if other was tracked earlier, and from fetched otherwise.
+func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
+	into, from, tracking := fetched, other, *fetched
+	if compareForMerge(other, fetched) < 0 {
+		into, from = other, fetched
 	}
 	var began, otherBegan db.Instant
-	db.Assign(&began, a.TrackedAt)
+	db.Assign(&began, fetched.TrackedAt)
 	db.Assign(&otherBegan, other.TrackedAt)
 	if other.Tracked && otherBegan < began {
 		tracking = *other
 	}
-	if err := d.countMerged(a, other); err != nil {
+	if err := d.countMerged(fetched, other); err != nil {
 		return nil, err
 	}
 	if err := d.moveRows(from.ID, into.ID); err != nil {
@@ -36,7 +35,7 @@ func (d discovery) mergeRecords(a, other *store.Account) (*store.Account, error)
 	before := *into
 	into.Tracked, into.Removed = true, false
 	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
-	into.FetchState = a.FetchState
+	into.FetchState = fetched.FetchState
 	mergeValues(into, from)
 	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
@@ -66,21 +65,21 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// mergeValues copies ids and profile values from the record other to the record a. An id is copied if a has none. A profile value is copied if a
-// has none, or if other was fetched later than a.
-func mergeValues(a, other *store.Account) {
-	older, newer := *other, *a
-	if other.CheckedAt != nil && (a.CheckedAt == nil || *other.CheckedAt > *a.CheckedAt) {
-		older, newer = *a, *other
-		a.CheckedAt, a.Private, a.Empty = other.CheckedAt, other.Private, other.Empty
+// mergeValues copies ids and profile values from src to dst, which are records of the same account. An id is copied if dst has none. A profile value
+// is copied if dst has none, or if src was fetched later than dst.
+func mergeValues(dst, src *store.Account) {
+	older, newer := *src, *dst
+	if src.CheckedAt != nil && (dst.CheckedAt == nil || *src.CheckedAt > *dst.CheckedAt) {
+		older, newer = *dst, *src
+		dst.CheckedAt, dst.Private, dst.Empty = src.CheckedAt, src.Private, src.Empty
 	}
-	a.ExternalID = cmp.Or(a.ExternalID, other.ExternalID)
-	a.SourceID = cmp.Or(a.SourceID, other.SourceID)
-	a.Name = cmp.Or(newer.Name, older.Name)
-	a.Bio = cmp.Or(newer.Bio, older.Bio)
-	a.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)
-	a.LatestFollowersCount = cmp.Or(newer.LatestFollowersCount, older.LatestFollowersCount)
-	a.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
+	dst.ExternalID = cmp.Or(dst.ExternalID, src.ExternalID)
+	dst.SourceID = cmp.Or(dst.SourceID, src.SourceID)
+	dst.Name = cmp.Or(newer.Name, older.Name)
+	dst.Bio = cmp.Or(newer.Bio, older.Bio)
+	dst.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)
+	dst.LatestFollowersCount = cmp.Or(newer.LatestFollowersCount, older.LatestFollowersCount)
+	dst.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 
 // countMerged corrects the organisation's account totals after a merge, so that the given records count as one tracked account.

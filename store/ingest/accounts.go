@@ -138,9 +138,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores the
-// parameter depth: the number of videos that the next fetch requests, where 0 means one page. A depth greater than 0 means that an organisation
-// needs a longer list. In this case, saveIdentity increases requested_at, so that the target becomes due again immediately.
+// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores the depth:
+// the number of videos that the next fetch requests, where 0 means one page. A depth greater than 0 means that an organisation needs a longer list.
+// In this case, saveIdentity increases requested_at, so that the target becomes due again immediately.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -165,8 +165,8 @@ type discovery struct {
 	events  *store.EventRecorder
 }
 
-// writeOutcome writes the outcome to the organisation's account with the given id. The result missing is 0, except if the list of videos in the
-// outcome was too short to find all new videos. Then it is the length of the list to request next.
+// writeOutcome writes the outcome to the organisation's account with the given id. If the list of videos in the outcome was too short to find all new
+// videos, writeOutcome returns the length of the list to request next. Otherwise it returns 0.
 func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
@@ -227,7 +227,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// writeState writes the fetch status of the outcome to the account record a, and changes nothing else in the record.
+// writeState writes the fetch status of the outcome to the record of the account, and changes nothing else in the record.
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
@@ -235,12 +235,12 @@ func (d discovery) writeState(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
-// withState adds the values of the account's fetch status to the parameter columns, and returns this map. The map has the new value of each
-// column that an UPDATE changes, by column name.
-func withState(a *store.Account, columns map[string]any) map[string]any {
-	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
-	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
-	return columns
+// withState adds the values of the account's fetch status to newValues, and returns this map. The map has the new value of each column that an UPDATE
+// changes, by column name.
+func withState(a *store.Account, newValues map[string]any) map[string]any {
+	newValues["fetch_status"], newValues["fetch_reason"] = a.FetchStatus, a.FetchReason
+	newValues["last_attempt_at"], newValues["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
+	return newValues
 }
 
 // isOutdated returns true if a newer answer about the account was already written. That happens if a fetch took so long that its lease
@@ -276,7 +276,7 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 	db.Assign(&reported.SourceID, f.SourceID)
 	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // the source was asked with the id of the record
+		reported.ExternalID = *a.ExternalID // the fetch used the id of the record, so the answer is about this id
 	}
 	if a.SourceID != nil {
 		reported.SourceID = *a.SourceID
@@ -285,7 +285,7 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 		if !a.HandleCurrent {
 			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
 		}
-		reported.Username = a.Username // the source was asked with the handle of the record
+		reported.Username = a.Username // the fetch used the handle of the record, so the answer is about this handle
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
@@ -309,7 +309,7 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // the source was asked with the handle of the fetched record
+		reported.Username = fetched.Username // the fetch used the handle of the fetched record
 	}
 	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {
@@ -395,8 +395,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all of videos. Otherwise it returns only the
-// first of them, so that at most d.preview videos of the account are fetched. It marks the others as pending.
+// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all given videos. Otherwise it returns only the
+// first ones, so that at most d.preview videos of the account are fetched, and marks the others as pending.
 func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -417,11 +417,11 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped tracks those stopped videos of the account again that are in the parameter found, and returns them. If the organisation had tracked
-// a video by its own link, the video stays stopped.
-func (d discovery) resumeStopped(a *store.Account, found []FoundVideo) ([]store.Video, error) {
-	ids := make([]string, len(found))
-	for i, f := range found {
+// resumeStopped tracks stopped videos of the account again if they are among the listed videos, and returns them. If the organisation had tracked a
+// video by its own link, the video stays stopped.
+func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
+	ids := make([]string, len(listed))
+	for i, f := range listed {
 		ids[i] = f.ID
 	}
 	var stopped []store.Video

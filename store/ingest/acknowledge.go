@@ -68,14 +68,13 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	return saveTriedHandles(tx, now, sorted)
 }
 
-// targetStatus returns the new fetch status of the target, or "" if the status does not change. The parameter fetched is true if the
-// outcome has counts.
-func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
+// targetStatus returns the new fetch status of the target, or "" if the status does not change. hasCounts is true if the outcome has counts.
+func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	c := o.fetchChange()
 	switch {
 	case c == nil:
 		return ""
-	case c.Status == queue.FetchOK && !fetched && o.Target.FetchedAt == nil:
+	case c.Status == queue.FetchOK && !hasCounts && o.Target.FetchedAt == nil:
 		return queue.FetchPending
 	}
 	return c.Status
@@ -93,8 +92,8 @@ func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, 
 	return queue.TakeTurns(tx, keys, now)
 }
 
-// saveTriedHandles stores that handles were tried at the time now without success. These are the handles in TriedHandles of the outcomes. The time
-// is stored in the subscriptions whose links have the handles, so that the next fetches try other handles first.
+// saveTriedHandles stores that a fetch tried the TriedHandles of the outcomes now without success. It stores the time in the subscriptions whose
+// links have these handles, so that the next fetches try other handles first.
 func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {

@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the
-// video to this record. The accounts can get new handles. So the caller must call the function updateHandles after it has written the videos. This
-// function writes the new handles to the other tables that contain handles.
+// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the video
+// to this record. The accounts can get new handles. After the caller has written the videos, it must call the returned function updateHandles, which
+// writes the new handles to the other tables.
 func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
@@ -31,7 +31,7 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 	}
 	resolvers := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // iterate over the slice and not over the map authors, because the order of a map is random
+	for i := range videos { // iterate over the slice, because the order of the map authors is random
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if resolvers[v.OrganisationID] == nil {

@@ -92,8 +92,8 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 //   - All videos are tracked.
 //   - There was no complete list before.
 //   - The collector requested one page, which is the default list length.
-//   - The index of the video in the list is lower than the parameter reach.
-func (d discovery) videosToTrack(a *store.Account, reach int) []FoundVideo {
+//   - The index of the video in the list is lower than maxIndex.
+func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)
 	page := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0
@@ -101,7 +101,7 @@ func (d discovery) videosToTrack(a *store.Account, reach int) []FoundVideo {
 	for i, v := range d.outcome.Account.Videos {
 		first := a.DiscoveredAt == nil && i < store.ListDepths[kind]
 		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) ||
-			(v.UploadedAt == nil && kind != store.TrackNewOnly && (page || kind == store.TrackAll || i < reach)) {
+			(v.UploadedAt == nil && kind != store.TrackNewOnly && (page || kind == store.TrackAll || i < maxIndex)) {
 			out = append(out, v)
 		}
 	}

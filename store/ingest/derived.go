@@ -11,9 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads counts videos in organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the
-// videos whose upload date was unknown before and is known now. The parameter undated contains the keys of the videos whose upload date was
-// unknown before.
+// CountUploads counts videos in organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the videos
+// whose upload date was unknown before and is known now. The set undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID
@@ -36,15 +35,15 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// SumWrites returns the statements that update the organisations' totals after sums have changed. They add to each total the difference of the sum
-// in the parameter after and the sum in the parameter before.
-func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
+// SumWrites returns the statements that update the organisations' totals after sums have changed. They add to each total the sum in sumsAfter minus
+// the sum in sumsBefore.
+func SumWrites(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
-	orgs := db.Distinct(slices.Collect(maps.Keys(after)))
+	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
-		change := after[org]
-		change.Subtract(before[org])
+		change := sumsAfter[org]
+		change.Subtract(sumsBefore[org])
 		rows[i] = append([]any{org}, change.Values()...)
 	}
 	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.ExecWrites(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
@@ -112,18 +111,18 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	return err
 }
 
-// SetGrowth computes the fields of Growth from the latest views of the video. The parameter day is the day of the last fetch. The parameter
-// counted is the day of the last point that has views, or nil if no point has views. The function viewsOn returns the views of the last
-// point that has views and is not later than the given day. It returns nil if there is no such point.
+// SetGrowth computes the fields of Growth from the latest views of the video. The last fetch was on fetchDay. The last point with views is of
+// lastViewsDay, which is nil if no point has views. The function viewsOn returns the views of the last point that has views and is not later than the
+// given day. It returns nil if there is no such point.
 //
 // If no point after the start of a period has views, the growth in that period is unknown. The latest views then come from the point with
 // which they would be compared, and the difference would always be 0.
-func SetGrowth(v *store.Video, day db.Date, counted *db.Date, viewsOn func(db.Date) *int64) {
+func SetGrowth(v *store.Video, fetchDay db.Date, lastViewsDay *db.Date, viewsOn func(db.Date) *int64) {
 	before := func(days db.Date) *int64 {
-		if counted == nil || *counted <= day-days {
+		if lastViewsDay == nil || *lastViewsDay <= fetchDay-days {
 			return nil
 		}
-		return viewsOn(day - days)
+		return viewsOn(fetchDay - days)
 	}
 	v.Growth = store.Growth{
 		Increase1d: Increase(v.LatestViews, before(1)), Increase7d: Increase(v.LatestViews, before(7)),
@@ -134,10 +133,10 @@ func SetGrowth(v *store.Video, day db.Date, counted *db.Date, viewsOn func(db.Da
 	}
 }
 
-// Increase returns the growth from before to latest in percent. It returns nil if latest or before is nil, or if before is 0.
-func Increase(latest, before *int64) *float64 {
-	if latest == nil || before == nil || *before == 0 {
+// Increase returns the growth from the earlier to the latest number in percent. It returns nil if one of them is nil, or if the earlier number is 0.
+func Increase(latest, earlier *int64) *float64 {
+	if latest == nil || earlier == nil || *earlier == 0 {
 		return nil
 	}
-	return new((float64(*latest) - float64(*before)) / float64(*before) * 100)
+	return new((float64(*latest) - float64(*earlier)) / float64(*earlier) * 100)
 }

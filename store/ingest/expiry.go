@@ -28,10 +28,10 @@ var timedRows = []struct{ table, key, expired string }{
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each
-// table. After each transaction, it calls the function alive, and stops if alive returns an error. It can be interrupted and repeated at
-// any time. If the clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
+// DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each table.
+// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. It can be interrupted and repeated at any time. If the clock
+// may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Writer) DeleteExpired(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
@@ -40,7 +40,7 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 	for _, t := range timedRows {
 		before := now.Add(-db.Tables[t.table].Retention)
 		statement := "DELETE FROM " + t.table + " WHERE (" + t.key + ") IN (SELECT " + t.key + " FROM " + t.table + " WHERE " + t.expired + " LIMIT ?)"
-		err := s.db.DeleteInBatches(ctx, t.table, deleted, alive, db.DeleteBatch, func(tx *gorm.DB) (int64, error) {
+		err := s.db.DeleteInBatches(ctx, t.table, deleted, keepAlive, db.DeleteBatch, func(tx *gorm.DB) (int64, error) {
 			done := tx.Exec(statement, before, db.DeleteBatch)
 			return done.RowsAffected, done.Error
 		})
@@ -53,7 +53,7 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 		return deleted, err
 	}
 	for _, org := range orgs {
-		if err := s.deleteExpiredEvents(ctx, s.store.Org(org), deleted, alive); err != nil {
+		if err := s.deleteExpiredEvents(ctx, s.store.Org(org), deleted, keepAlive); err != nil {
 			return deleted, err
 		}
 		var oldest []db.Instant
@@ -64,7 +64,7 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 		if len(oldest) == 0 {
 			continue
 		}
-		err = s.db.DeleteInBatches(ctx, "idempotency_keys", deleted, alive, store.IdempotencyBatch, func(tx *gorm.DB) (int64, error) {
+		err = s.db.DeleteInBatches(ctx, "idempotency_keys", deleted, keepAlive, store.IdempotencyBatch, func(tx *gorm.DB) (int64, error) {
 			return store.DeleteExpiredKeys(tx, org, now, store.IdempotencyBatch)
 		})
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 
 // deleteExpiredEvents deletes the old events of an organisation, with their deliveries, and ends the recording of events that the organisation
 // does not use.
-func (s *Writer) deleteExpiredEvents(ctx context.Context, org *store.Org, deleted map[string]int64, alive func() error) error {
+func (s *Writer) deleteExpiredEvents(ctx context.Context, org *store.Org, deleted map[string]int64, keepAlive func() error) error {
 	if err := org.PauseUnusedFeed(ctx); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *Writer) deleteExpiredEvents(ctx context.Context, org *store.Org, delete
 			return err
 		}
 		deleted["events"] += n
-		if err := alive(); err != nil {
+		if err := keepAlive(); err != nil {
 			return err
 		}
 		if n < db.DeleteBatch {

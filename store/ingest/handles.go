@@ -71,7 +71,7 @@ func newTargetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the ids in the answer show that the source returned another account than the account of the record a.
+// isOtherAccount returns true if the ids in the answer show that the source returned another account than that of the record.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
@@ -83,8 +83,8 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 	return a.IsOtherThan(reported)
 }
 
-// markHandleLost sets HandleCurrent of the account record a to false, because its handle now belongs to another account. It does nothing if
-// the fetch used another handle, or if a newer answer about the account was already written.
+// markHandleLost sets HandleCurrent of the account's record to false, because its handle now belongs to another account. It does nothing if the fetch
+// used another handle, or if a newer answer about the account was already written.
 func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
@@ -92,8 +92,8 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// subscribeToSeparateTarget replaces the organisation's subscription to the fetched target by a subscription to a separate target for the
-// account record a. It is called if the source returned another account for the fetched target.
+// subscribeToSeparateTarget replaces the organisation's subscription to the fetched target by a subscription to a separate target for the record of
+// the account. It is called if the source returned another account for the fetched target.
 func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

@@ -86,15 +86,14 @@ type Outcome struct {
 	// an account. Otherwise the status stays the same.
 	Fetch *queue.FetchChange
 
-	account   bool // true for an account whose facts were written
+	account   bool // the target is an account and its facts were written
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the
-// targets are due again. The parameter fetchedAt is when the source was called. Its UTC day is the day of the points. Acknowledge does not
-// replace stored counts that are newer than fetchedAt, so an outcome can be written twice or late. If another collector has claimed a
-// target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes
-// nothing and returns a *store.DataKindError.
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the targets
+// are due again. The source was called at fetchedAt. The UTC day of this time is the day of the points. Acknowledge does not replace stored counts
+// that are newer than fetchedAt, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's
+// lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -167,8 +166,8 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 // changesVideo returns true if the outcome has something to write to a video besides the fetch status.
 func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != nil || o.NotSafe != nil }
 
-// changeState applies the outcome's change of the fetch status to s, the state of a video or account of one organisation. The parameter
-// hasNumbers is true if the organisation has counts of this video or account.
+// changeState applies the outcome's change of the fetch status to s, the state of a video or account of one organisation. hasNumbers is true if the
+// organisation has counts of this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
 	if c := o.fetchChange(); c != nil {
 		s.ApplyChange(*c, hasNumbers, fetchedAt, o.NextAt)
@@ -281,14 +280,14 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
  FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
-// collectAccounts adds the accounts of videos to the map accounts. The value of an account in the map is true if at least one of its videos
-// got counts.
-func (w videoWriter) collectAccounts(accounts map[db.RowKey]bool, videos []store.Video) {
+// collectAccounts adds the accounts of videos to the map gotCounts. The value of an account in the map is true if at least one of its videos got
+// counts.
+func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
 		if v.LinkedAccountID != nil {
 			account := db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}
-			accounts[account] = accounts[account] || w.outcomes[v.Key()].hasCounts()
+			gotCounts[account] = gotCounts[account] || w.outcomes[v.Key()].hasCounts()
 		}
 	}
 }
@@ -388,14 +387,14 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isSameWholeLength returns true if the parameter seconds is the known length of the video, rounded or truncated to whole seconds. Some sources
-// report only whole seconds. Such a length must not replace a more exact known length.
-func isSameWholeLength(known *string, seconds float64) bool {
+// isSameWholeLength returns true if reportedSeconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only
+// whole seconds. Such a length must not replace a more exact known length.
+func isSameWholeLength(known *string, reportedSeconds float64) bool {
 	if known == nil {
 		return false
 	}
 	exact, err := strconv.ParseFloat(*known, 64)
-	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
+	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
 // reportedCounts returns the counts that the source reported. A count that it did not report is nil.

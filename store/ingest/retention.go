@@ -34,11 +34,11 @@ type RetentionReport struct {
 	Expired int64    // number of deleted points of videos, accounts and organisations that were older than Retention.Weekly
 }
 
-// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the
-// coming months. After each transaction, it calls the function alive, and stops if alive returns an error. It can be interrupted and
-// repeated at any time, and can run while points are written. Two calls at the same time do the same work twice, which does no harm. If the
-// clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
+// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming months.
+// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. It can be interrupted and repeated at any time, and can run
+// while points are written. Two calls at the same time do the same work twice, which does no harm. If the clock may be wrong, it deletes nothing and
+// returns a *ClockError.
+func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return done, err
@@ -54,10 +54,10 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
 	keep := s.db.Retention()
 	daily := (today - keep.Daily).Week()
-	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
+	if err := s.rollUp(ctx, orgs, daily, &done, keepAlive); err != nil {
 		return done, err
 	}
-	return done, s.deleteOldPoints(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
+	return done, s.deleteOldPoints(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, keepAlive)
 }
 
 // createNextPartitions creates the partitions of the coming months. It gives up with an error after a minute, because it must return before
@@ -69,13 +69,13 @@ func (s *Writer) createNextPartitions(ctx context.Context) error {
 }
 
 // rollUp replaces all daily points that are older than the day firstKept by weekly points.
-func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {
 		return err
 	}
 	for _, r := range ranges {
-		if err := s.rollUpDays(ctx, orgs, r, done, alive); err != nil {
+		if err := s.rollUpDays(ctx, orgs, r, done, keepAlive); err != nil {
 			return err
 		}
 		if !r.Partition {
@@ -92,7 +92,7 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date
 		default:
 			done.Months = append(done.Months, month)
 		}
-		if err := alive(); err != nil {
+		if err := keepAlive(); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
 
 // rollUpDays writes the weekly points for the daily points in the range r. If r.Partition is false, it also deletes these daily points. If
 // r.Partition is true, it leaves them, because the caller drops the whole partition.
-func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
-	return s.runInBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, keepAlive func() error) error {
+	return s.runInBatches(ctx, "videos", orgs, done, keepAlive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
 		if weeks.Error != nil {
 			return weeks.Error
@@ -161,11 +161,11 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// runInBatches divides the rows of a table into batches, ordered by organisation and id, and calls f in a transaction for each batch. A call of f
-// must process the rows of the organisation org whose ids are greater than after and at most last. It stores in the parameter batch how many points
-// it has written and deleted. runInBatches adds these numbers to the parameter done.
-func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
-	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
+// runInBatches divides the rows of a table into batches, ordered by organisation and id. For each batch, it calls processBatch in a transaction. The
+// call must process the rows of the organisation org whose ids are greater than afterID and at most lastID. The call must also store in batch how
+// many points it has written and deleted. runInBatches adds these numbers to the report.
+func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
+	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
 		after := uuid.Nil
 		for {
@@ -179,12 +179,12 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 			}
 			last := ids[len(ids)-1]
 			var batch RetentionReport
-			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return f(tx, org, after, last, &batch) })
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return processBatch(tx, org, after, last, &batch) })
 			if err != nil {
 				return err
 			}
-			done.Weeks, done.Days, done.Expired = done.Weeks+batch.Weeks, done.Days+batch.Days, done.Expired+batch.Expired
-			if err := alive(); err != nil {
+			report.Weeks, report.Days, report.Expired = report.Weeks+batch.Weeks, report.Days+batch.Days, report.Expired+batch.Expired
+			if err := keepAlive(); err != nil {
 				return err
 			}
 			after = last
@@ -194,12 +194,12 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 }
 
 // deleteOldPoints deletes the points of videos, accounts and organisations that are older than the day firstKept.
-func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
+func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
 	} {
-		err := s.runInBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+		err := s.runInBatches(ctx, table, orgs, done, keepAlive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 			deleted := tx.Exec(statement, org, after, last, firstKept)
 			batch.Expired = deleted.RowsAffected
 			return deleted.Error
@@ -220,5 +220,5 @@ func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 		}
 		done.Expired += expired
 	}
-	return alive()
+	return keepAlive()
 }

@@ -77,7 +77,7 @@ func (a *address) parseFacebookProfile() (Link, *Error) {
 			}
 		}
 		if len(a.parts) > 2 || tab != "videos" {
-			return Link{}, a.refuseID(a.pathPart(2), facebookIDShape)
+			return Link{}, a.refuseVideoID(a.pathPart(2), facebookIDShape)
 		}
 		return a.facebookAccountLink(name)
 	case "", "reels", "reels_tab", "live_videos", "about", "about_details", "about_contact_and_basic_info", "about_profile_transparency",
@@ -102,10 +102,10 @@ func (a *address) parseFacebookPlayer() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookVideoLink returns the link of the video with the given id. The parameter name is the name of the account in the link, or "".
+// facebookVideoLink returns the link of the video with the given id. The name is that of the account in the link, or "".
 func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
 	if !isFacebookID(id) {
-		return Link{}, a.refuseID(id, facebookIDShape)
+		return Link{}, a.refuseVideoID(id, facebookIDShape)
 	}
 	l := Link{Platform: Facebook, Kind: Video, ID: id, Canonical: "https://www.facebook.com/reel/" + id}
 	if isFacebookName(name) && !allOf(name, 1, 20, isDigit) {
@@ -114,8 +114,8 @@ func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccountLink returns the link of an account. The parameter name is the first part of the path: a chosen name, an account id, or the
-// title of a page followed by the page's id, such as "Any-Title-100063551323670".
+// facebookAccountLink returns the link of an account. The name is the first part of the path: a chosen name, an account id, or the title of a page
+// followed by the page's id, such as "Any-Title-100063551323670".
 func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	if !a.isAccountHost() {
 		return Link{}, a.refusePath()
@@ -155,9 +155,9 @@ func (a *address) facebookShareLink() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
-// the code in the path, as in /v/CODE. The parameter slash is the end of the canonical link: "/" or "".
-func (a *address) facebookShortLink(host, slash string) (Link, *Error) {
+// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the code in
+// the path, as in /v/CODE. The canonical link ends with ending: "/" or "".
+func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
 		code, path = a.pathPart(1), a.lowerPathPart(0)+"/"
@@ -167,7 +167,7 @@ func (a *address) facebookShortLink(host, slash string) (Link, *Error) {
 	if !isShareCode(code) {
 		return Link{}, a.refusePath()
 	}
-	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + slash}, nil
+	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + ending}, nil
 }
 
 // facebookInnerLink returns the link that a redirector, an embedded player or a login page has in its query. It returns false for other
@@ -221,9 +221,9 @@ func facebookPageID(s string) (id string, ok bool) {
 	return s[i+1:], true
 }
 
-// isFacebookReserved reports whether word, the first part of a path in lower case, is a page of Facebook itself and not an account.
-func isFacebookReserved(word string) bool {
-	switch word {
+// isFacebookReserved reports whether firstPart, the first part of a path in lower case, is a page of Facebook itself and not an account.
+func isFacebookReserved(firstPart string) bool {
+	switch firstPart {
 	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",
 		"games", "help", "hashtag", "search", "settings", "notifications", "messages", "friends", "public", "directory", "dialog", "sharer",
 		"legal", "policies", "policy", "privacy", "terms", "about", "business", "careers", "home", "bookmarks", "memories",

@@ -29,16 +29,15 @@ var hosts = [...]struct {
 // facebookOnion is Facebook's host in the Tor network.
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// HostPlatform returns the platform of a host, or false if the host belongs to no platform. The parameter host has no port and can be in
-// upper case. HostPlatform compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no
-// platform.
+// HostPlatform returns the platform of a host, or false if the host belongs to no platform. The host must have no port, and can be in upper case.
+// HostPlatform compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
 func HostPlatform(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. The result base is the platform's
-// domain name at the end of the host, such as "tiktok.com".
+// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. It also returns the platform's domain name at
+// the end of the host, such as "tiktok.com".
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)

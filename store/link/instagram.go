@@ -58,21 +58,21 @@ func (a *address) parseInstagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideoLink returns the link of the post with the given code. The parameter word is the path part before the code, such as "p" or
-// "reel". The same post has links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise.
-// The parameter name is the account in the link, or "".
-func (a *address) instagramVideoLink(name, word, code string) (Link, *Error) {
+// instagramVideoLink returns the link of the post with the given code. The pathWord is the path part before the code, such as "p" or "reel". The same
+// post has links with each of these words. The canonical link has "reel" if pathWord is "reel" or "reels", and "p" otherwise. The name is that of the
+// account in the link, or "".
+func (a *address) instagramVideoLink(name, pathWord, code string) (Link, *Error) {
 	if len(code) > privateSuffixLength && allOf(code, 1, 2*privateSuffixLength, isID) {
 		code = code[:len(code)-privateSuffixLength]
 	}
 	if !allOf(code, 10, longCodeLength, isID) {
-		return Link{}, a.refuseID(code, instagramCodeShape)
+		return Link{}, a.refuseVideoID(code, instagramCodeShape)
 	}
 	if !isInstagramName(name) {
 		name = ""
 	}
 	canonical := "https://www.instagram.com/p/" + code + "/"
-	if word == "reel" || word == "reels" {
+	if pathWord == "reel" || pathWord == "reels" {
 		canonical = "https://www.instagram.com/reel/" + code + "/"
 	}
 	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
@@ -105,9 +105,9 @@ func isInstagramName(s string) bool {
 	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isInstagramReserved reports whether word, the first part of a path in lower case, is a page of Instagram itself and not an account.
-func isInstagramReserved(word string) bool {
-	switch word {
+// isInstagramReserved reports whether firstPart, the first part of a path in lower case, is a page of Instagram itself and not an account.
+func isInstagramReserved(firstPart string) bool {
+	switch firstPart {
 	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",
 		"session", "emails", "web", "directory", "notifications", "your_activity", "data", "s", "_n", "n", "ar":
 		return true

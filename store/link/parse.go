@@ -75,8 +75,8 @@ func parse(raw string) (Link, *Error) {
 	return l, nil
 }
 
-// parseOne parses a link without surrounding text. The parameter depth is 0 for the link that the caller passed, and 1 for a link that was
-// found inside another link.
+// parseOne parses a link without surrounding text. The depth is 0 for the link that the caller passed, and 1 for a link that was found inside another
+// link.
 func parseOne(s string, depth int) (Link, *Error) {
 	a, err := splitLink(s)
 	if err != nil {
@@ -164,8 +164,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets platform, host, base and sub. The parameter authority is the part of the link between the scheme and the path. setHost
-// refuses a link with a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
+// setHost sets the fields platform, host, base and sub. The authority is the part of the link between the scheme and the path. setHost refuses a link
+// with a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -193,10 +193,9 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath sets the fields parts and query. The parameter rest is the path and the query of the link. setPath decodes the path once and
-// leaves out empty parts.
-func (a *address) setPath(rest string) *Error {
-	path, query, _ := strings.Cut(rest, "?")
+// setPath sets the fields parts and query. It gets the path and the query of the link. setPath decodes the path once and leaves out empty parts.
+func (a *address) setPath(pathAndQuery string) *Error {
+	path, query, _ := strings.Cut(pathAndQuery, "?")
 	if strings.IndexByte(path, '%') >= 0 {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
@@ -291,8 +290,8 @@ func (a *address) addressInFragment() *address {
 	return &b
 }
 
-// parseInnerLink parses the parameter inner, a link that was found in the query of the link a. It can also be only a path on the host of a. If a
-// itself was found inside another link, parseInnerLink returns an error, so that the nesting is limited.
+// parseInnerLink parses a link that was found in the query of an outer link. The inner link can also be only a path on the host of the outer link. If
+// the outer link itself was found inside another link, parseInnerLink returns an error, so that the nesting is limited.
 func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -324,19 +323,17 @@ func (a *address) refusePath() *Error {
 		quote("/"+strings.Join(a.parts, "/")), a.host, acceptedForms(a.platform))
 }
 
-// refuseID returns the error for a video link whose id is missing or has the wrong form. The parameter shape describes the right form in
-// words.
-func (a *address) refuseID(id, shape string) *Error {
+// refuseVideoID returns the error for a video link whose id is missing or has the wrong form. The text rightForm describes the right form.
+func (a *address) refuseVideoID(id, rightForm string) *Error {
 	if id == "" {
-		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, shape)
+		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, rightForm)
 	}
-	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, shape)
+	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, rightForm)
 }
 
-// refuseHandle returns the error for an account link whose handle has the wrong form. The parameter shape describes the right form in
-// words.
-func (a *address) refuseHandle(handle, shape string) *Error {
-	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, shape)
+// refuseHandle returns the error for an account link whose handle has the wrong form. The text rightForm describes the right form.
+func (a *address) refuseHandle(handle, rightForm string) *Error {
+	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, rightForm)
 }
 
 // platformNames has the names of all platforms, for use in error messages.

@@ -95,7 +95,7 @@ func (a *address) parseTikTokProfile(handle string) (Link, *Error) {
 func (a *address) tiktokVideoLink(handle, kind, id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !isTikTokID(id) {
-		return Link{}, a.refuseID(id, tiktokIDShape)
+		return Link{}, a.refuseVideoID(id, tiktokIDShape)
 	}
 	if !isTikTokHandle(handle) || isTikTokID(handle) {
 		handle = ""
@@ -141,8 +141,8 @@ func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShortLink returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The parameter
-// prefix is the part of the canonical link before the code.
+// tiktokShortLink returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The prefix is the
+// part of the canonical link before the code.
 func (a *address) tiktokShortLink(i int, prefix string) (Link, *Error) {
 	code := a.pathPart(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {

@@ -79,11 +79,10 @@ func (a *address) parseYouTube() (Link, *Error) {
 	return a.parseYouTubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccountLink("", a.pathPart(0)) })
 }
 
-// parseYouTubeVideo parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. The parameter word is the first path part in
-// lower case.
-func (a *address) parseYouTubeVideo(word string) (Link, *Error) {
+// parseYouTubeVideo parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. firstPart is the first path part in lower case.
+func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
 	if id, ok := cutYouTubeID(a.pathPart(1)); ok && !isYouTubePlayerWord(a.lowerPathPart(1)) {
-		return youtubeVideoLink(id, word == "shorts"), nil
+		return youtubeVideoLink(id, firstPart == "shorts"), nil
 	}
 	if id, ok := a.youtubeVideoIDInQuery(); ok {
 		return youtubeVideoLink(id, false), nil
@@ -92,7 +91,7 @@ func (a *address) parseYouTubeVideo(word string) (Link, *Error) {
 		return Link{}, a.refusePath()
 	}
 	id := a.pathPart(1)
-	if word == "watch" && id == "" {
+	if firstPart == "watch" && id == "" {
 		id = a.queryValue("v")
 	}
 	return Link{}, a.refuseYouTubeID(id)
@@ -102,13 +101,13 @@ func (a *address) parseYouTubeVideo(word string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The parameter
-// tab is the index of the path part after the channel, and the function account returns the link of the channel.
-func (a *address) parseYouTubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
-	word := a.lowerPathPart(tab)
+// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The path part
+// after the channel has the index tabIndex. The function channelLink returns the link of the channel.
+func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link, *Error)) (Link, *Error) {
+	word := a.lowerPathPart(tabIndex)
 	switch word {
 	case "shorts", "videos", "video", "live", "watch":
-		if id, ok := cutYouTubeID(a.pathPart(tab + 1)); ok {
+		if id, ok := cutYouTubeID(a.pathPart(tabIndex + 1)); ok {
 			return youtubeVideoLink(id, word == "shorts"), nil
 		}
 	}
@@ -122,7 +121,7 @@ func (a *address) parseYouTubeChannelPage(tab int, account func() (Link, *Error)
 	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
 		return Link{}, a.refusePath()
 	}
-	return account()
+	return channelLink()
 }
 
 // youtubeVideoLink returns the link of the video with the given id. If short is true, the canonical link has the form /shorts/ID.
@@ -150,7 +149,7 @@ func (a *address) refuseYouTubeID(id string) *Error {
 	if allOf(id, 11, 11, isID) {
 		return refuseLastCharacter(id, "YouTube video id")
 	}
-	return a.refuseID(id, youtubeIDShape)
+	return a.refuseVideoID(id, youtubeIDShape)
 }
 
 // refuseLastCharacter returns the error for an id whose only fault is its last character.
@@ -164,8 +163,8 @@ func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
-// youtubeAccountLink returns the link of the account with the given name. The parameter prefix is the part of the path before the name: "@",
-// "c/", "user/" or "".
+// youtubeAccountLink returns the link of the account with the given name. The prefix is the part of the path before the name: "@", "c/", "user/" or
+// "".
 func (a *address) youtubeAccountLink(prefix, name string) (Link, *Error) {
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {
@@ -234,9 +233,8 @@ func cutYouTubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isID(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
-// "·". The parameter minLength is the smallest number of characters of a name that contains only ASCII characters. A name with other
-// characters can be a single character.
+// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and "·". A name
+// that contains only ASCII characters must have at least minLength characters. A name with other characters can be a single character.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -255,10 +253,9 @@ func isYouTubeName(s string, minLength int) bool {
 	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether word, the first part of a path in lower case, is a page of YouTube itself and not an older account
-// name.
-func isYouTubeReserved(word string) bool {
-	switch word {
+// isYouTubeReserved reports whether firstPart, the first part of a path in lower case, is a page of YouTube itself and not an older account name.
+func isYouTubeReserved(firstPart string) bool {
+	switch firstPart {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",
 		"search", "post", "shared", "trending", "explore", "browse", "gaming", "music", "premium", "kids", "tv",
 		"podcasts", "show", "shows", "storefront", "oops", "index", "account", "account_advanced", "t", "s", "howyoutubeworks",

@@ -81,8 +81,8 @@ type ClaimRequest struct {
 	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the earlier lanes have fewer due
 	// targets than Candidates.
 	Lanes []Lane
-	// If Idle is true, the claim is limited to targets that were requested by an organisation for which no collector is fetching a target
-	// from this source at present. Lanes must then contain only the interactive lane.
+	// If Idle is true, the claim takes only targets that idle organisations have requested. An organisation is idle if no collector is fetching a
+	// target from this source for it. Lanes must then contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
@@ -187,9 +187,9 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // at most waitingFront organisations wait, the first target of each of them is compared.
 const waitingFront = 1000
 
-// dueTargets returns at most limit targets of a lane that become due after the time in the parameter after, and not later than the time in the
-// parameter by. If the parameter after is not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
-func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
+// dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
+// leaves out targets that a collector has claimed and targets whose last fetch failed.
+func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, dueBy db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
 		idle := ""
@@ -205,17 +205,17 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.
    AND t.turn <= COALESCE((SELECT f.turn FROM fetch_targets f WHERE f.bucket = ? AND f.route = ? AND f.lane = 0 AND +f.next_at <= ? AND f.kind IN ?
      ORDER BY f.turn LIMIT 1 OFFSET ?), ?)`+idle+`
  ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
-			Bucket, r.Route, Bucket, r.Route, by, r.Kinds, Bucket, r.Route, by, r.Kinds, waitingFront-1, int64(math.MaxInt64), limit).Scan(&found).Error
+			Bucket, r.Route, Bucket, r.Route, dueBy, r.Kinds, Bucket, r.Route, dueBy, r.Kinds, waitingFront-1, int64(math.MaxInt64), limit).Scan(&found).Error
 		return found, err
 	}
 	early := ""
-	if after > 0 {
+	if dueAfter > 0 {
 		early = " AND t.claimed_by IS NULL AND t.attempts = 0 AND t.suspect IS NULL"
 	}
 	err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  WHERE t.bucket = ? AND t.route = ? AND t.lane = ? AND t.next_at > ? AND t.next_at <= ? AND t.kind IN ?`+early+`
  ORDER BY t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
-		Bucket, r.Route, lane, after, by, r.Kinds, limit).Scan(&found).Error
+		Bucket, r.Route, lane, dueAfter, dueBy, r.Kinds, limit).Scan(&found).Error
 	return found, err
 }
 
@@ -293,14 +293,14 @@ func (t *Target) setHandles(all []claimedHandle) {
 	}
 }
 
-// DueLanes returns the lanes in which a target is due for the source route, the most urgent lane first. It reads only one index entry for
-// each lane, so it takes the same time for every size of the queue.
-func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
+// DueLanes returns the lanes in which a target is due for the given source, the most urgent lane first. It reads only one index entry for each lane,
+// so it takes the same time for every size of the queue.
+func (s *Queue) DueLanes(ctx context.Context, sourceName string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
 	for i, lane := range Lanes {
 		columns[i] = earliest
-		args = append(args, Bucket, route, lane)
+		args = append(args, Bucket, sourceName, lane)
 	}
 	next := make([]sql.NullInt64, len(Lanes))
 	into := make([]any, len(Lanes))
@@ -319,14 +319,14 @@ func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	return due, nil
 }
 
-// Release ends the lease of a claim's targets early, because the source could not be asked. The parameter at is the time at which the
-// targets are due again. Their numbers of failed attempts do not change.
-func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
+// Release ends the lease of a claim's targets early, because the source could not be asked. The targets are due again at nextAt. Their numbers of
+// failed attempts do not change.
+func (s *Queue) Release(ctx context.Context, c Claim, nextAt time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range GroupByKind(c.Targets) {
 			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
-				db.InstantOf(at), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error
+				db.InstantOf(nextAt), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error
 			if err != nil {
 				return err
 			}

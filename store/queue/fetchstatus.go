@@ -82,8 +82,7 @@ func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.W
 	return writes
 }
 
-// StatusOf returns the fetch status at the time now: FetchDelayed if the next fetch is late, and otherwise the stored status. The parameter
-// nextAt is when the next fetch is due.
+// StatusOf returns the present fetch status. It is FetchDelayed if the next fetch was due at nextAt and is late. Otherwise it is the stored status.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
 	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(Waiting, stored) {
 		return FetchDelayed

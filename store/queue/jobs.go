@@ -23,21 +23,21 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob gives the caller the right to run a job for the duration lease, if the job is due. The result ok is false if the job is not due
-// or if another process has leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because
-// a clock that is ahead would block the job for a long time.
-func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
+// ClaimJob gives the caller the right to run a job for leaseTime, if the job is due. It returns false if the job is not due or if another process has
+// leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is ahead would block
+// the job for a long time.
+func (s *Queue) ClaimJob(ctx context.Context, name string, leaseTime time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return held, false, err
 	}
-	held = JobLease{s: s, name: name, token: db.NewID(), lease: lease}
+	held = JobLease{s: s, name: name, token: db.NewID(), lease: leaseTime}
 	now := s.db.Now()
 	var taken []string
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		taken = nil
 		return tx.Raw(`INSERT INTO jobs (name, next_at, token) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.token WHERE jobs.next_at <= ? RETURNING name`,
-			name, now.Add(lease), held.token, now).Scan(&taken).Error
+			name, now.Add(leaseTime), held.token, now).Scan(&taken).Error
 	})
 	return held, len(taken) == 1, err
 }
@@ -48,10 +48,9 @@ func (l JobLease) Extend(ctx context.Context) error {
 	return l.saveDueTime(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
-// Finish ends the lease. The parameter next is the time at which the job is due again. Finish returns ErrLeaseLost if another process has
-// leased the job.
-func (l JobLease) Finish(ctx context.Context, next time.Time) error {
-	return l.saveDueTime(ctx, db.InstantOf(next), nil)
+// Finish ends the lease. The job is due again at nextDue. Finish returns ErrLeaseLost if another process has leased the job.
+func (l JobLease) Finish(ctx context.Context, nextDue time.Time) error {
+	return l.saveDueTime(ctx, db.InstantOf(nextDue), nil)
 }
 
 // saveDueTime stores when the job is due next, and the new token of its lease, or nil if the lease ends. It returns ErrLeaseLost if another process

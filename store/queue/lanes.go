@@ -80,13 +80,13 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of the table from which a statement can read the tiers of the organisations that track the targets in the
-// list u. The parameters list and args are the SQL text of u and its parameters. The table is organisations, except on Citus.
+// subscriberTable returns the name of the table from which a statement can read the tiers of the organisations that track the targets in the list u.
+// The list u is given by its SQL text and its parameters. The table is organisations, except on Citus.
 //
-// On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads
-// the tables of the queue without their indexes. So subscriberTable reads the tiers first, and returns the name of a list that contains
-// them. The result text is the SQL text of this list, which the statement must contain after u, and textArgs has its parameters.
-func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, textArgs []any, err error) {
+// On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads the tables
+// of the queue without their indexes. So subscriberTable reads the tiers first, and returns the name of a list that contains them. It also returns
+// the SQL text of this list and its parameters. The statement must contain this text after the list u.
+func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil
 	}
@@ -113,8 +113,8 @@ func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, t
 	for i, o := range found {
 		rows[i] = []any{o.ID, o.Tier, o.Subscription}
 	}
-	text, textArgs = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, rows)
-	return "tiers", strings.Replace(text, "WITH ", ", ", 1), textArgs, nil
+	text, tiersArgs = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, rows)
+	return "tiers", strings.Replace(text, "WITH ", ", ", 1), tiersArgs, nil
 }
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.
@@ -128,13 +128,13 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 	return UpdateLanes(tx, deleted)
 }
 
-// SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The
-// parameter after is the subject id after which the batch begins.
-func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
+// SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The batch
+// begins after the subject id afterID.
+func SubscriptionsAfter(tx *gorm.DB, org, afterID uuid.UUID) (next []FetchSubscription, err error) {
 	// A batch is a range of subject ids, so it has all subscriptions of a video or account. The external_id of an account can change between
 	// two batches, but its subject id does not change.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
  WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
   SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p
-   ORDER BY p.subject_id DESC LIMIT 1) ORDER BY subject_id`, org, after, org, after, db.InsertChunk).Scan(&next).Error
+   ORDER BY p.subject_id DESC LIMIT 1) ORDER BY subject_id`, org, afterID, org, afterID, db.InsertChunk).Scan(&next).Error
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago.
-// Claim deletes most targets without a subscription, but it never sees targets of a platform for which there is no source. DeleteOrphans
-// reads the whole queue. It returns the number of deleted rows by table. After each transaction, it calls the function alive, and stops if
-// alive returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
+// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago. Claim
+// deletes most targets without a subscription, but it never sees targets of a platform for which there is no source. DeleteOrphans reads the whole
+// queue. It returns the number of deleted rows by table. After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Queue) DeleteOrphans(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
 	}
-	if err := s.deleteOrphanSubscriptions(ctx, deleted, alive); err != nil {
+	if err := s.deleteOrphanSubscriptions(ctx, deleted, keepAlive); err != nil {
 		return deleted, err
 	}
-	return deleted, s.deleteOrphanTargets(ctx, deleted, alive)
+	return deleted, s.deleteOrphanTargets(ctx, deleted, keepAlive)
 }
 
 // deleteOrphanSubscriptions deletes the subscriptions of deleted organisations, and adds their number to the map deleted.
-func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
+func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	after := uuid.Nil
 	for {
 		var next []uuid.UUID
@@ -43,7 +43,7 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 		if len(there) > 0 {
 			continue
 		}
-		err = s.db.DeleteInBatches(ctx, "fetch_subscriptions", deleted, alive, 1, func(tx *gorm.DB) (int64, error) {
+		err = s.db.DeleteInBatches(ctx, "fetch_subscriptions", deleted, keepAlive, 1, func(tx *gorm.DB) (int64, error) {
 			subscriptions, err := SubscriptionsAfter(tx, after, uuid.Nil)
 			if err != nil || len(subscriptions) == 0 {
 				return 0, err
@@ -58,7 +58,7 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 }
 
 // deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds their number to the map deleted.
-func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
+func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
 		Source     link.Platform
@@ -108,7 +108,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			return err
 		}
 		deleted["fetch_targets"] += n
-		if err := alive(); err != nil {
+		if err := keepAlive(); err != nil {
 			return err
 		}
 	}

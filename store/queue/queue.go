@@ -337,9 +337,9 @@ func GroupByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat records that a collector is running. A collector without a heartbeat for longer than deadAfter counts as dead, and the targets
-// that it has claimed become due immediately. Heartbeat returns the number of these targets. The parameter sources has the collector's
-// sources with their budgets. The parameter serves says which targets these sources can fetch.
+// Heartbeat records that a collector is running. A collector without a heartbeat for longer than deadAfter counts as dead, and the targets that it
+// has claimed become due immediately. Heartbeat returns the number of these targets. It also stores the collector's sources with their budgets, and
+// the forms of targets that these sources can fetch.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

@@ -10,9 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget before a call spends them. The parameter window names the period for which the budget
-// counts, and limit is the number of units in that period. It returns false if too few units are left. All collectors share the budget, and
-// it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted, but never refused.
+// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of the period for which the budget counts. The
+// limit is the number of units in that period. It returns false if too few units are left. All collectors share the budget, and it is never
+// overdrawn. A limit of 0 means that the limit is unknown: the units are counted, but never refused.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -83,11 +83,11 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes a source's pause after a successful call. The parameter asOf is when the call began. A pause that ends later than
-// asOf stays, because it began after the call: a later call was refused. ResumeSource returns true if it deleted a pause.
-func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
+// ResumeSource deletes a source's pause after a successful call. The call began at calledAt. A pause that ends later than calledAt stays, because a
+// later call was refused. ResumeSource returns true if it deleted a pause.
+func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
+		done := tx.Where("source = ? AND blocked_until <= ?", source, calledAt).Delete(&Pause{})
 		resumed = done.RowsAffected > 0
 		return done.Error
 	})
@@ -100,12 +100,12 @@ func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of those windows of a source whose names sort before the name oldest.
-func (s *Queue) ForgetQuota(ctx context.Context, source, oldest string) error {
+// ForgetQuota deletes the counts of those windows of a source whose names sort before oldestKept.
+func (s *Queue) ForgetQuota(ctx context.Context, source, oldestKept string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldest).Error
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldestKept).Error
 	})
 }
 
-// TimeUntil returns the time from now to the parameter end, or 0 if end has passed.
-func (s *Queue) TimeUntil(end db.Instant) time.Duration { return max(0, end.Sub(s.db.Now())) }
+// TimeUntil returns the time from now to endTime, or 0 if endTime has passed.
+func (s *Queue) TimeUntil(endTime db.Instant) time.Duration { return max(0, endTime.Sub(s.db.Now())) }

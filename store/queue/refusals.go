@@ -18,15 +18,15 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal adds one to the refused calls of a source and an error class, and returns the new count. The parameter target identifies the
-// target of the refused call. All collectors share the count.
-func (s *Queue) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
+// NoteRefusal adds one to the refused calls of a source and an error class, and returns the new count. The text targetKey identifies the target of
+// the refused call. All collectors share the count.
+func (s *Queue) NoteRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
 ON CONFLICT (source, class) DO UPDATE SET calls = source_refusals.calls + 1,
   targets = CASE WHEN source_refusals.target = excluded.target THEN source_refusals.targets ELSE 2 END
-RETURNING source, class, targets, calls`, source, class, target).Scan(&r).Error
+RETURNING source, class, targets, calls`, source, class, targetKey).Scan(&r).Error
 	})
 	return r, err
 }

@@ -22,12 +22,12 @@ type SourceToken struct {
 	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
 }
 
-// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it stores the encrypted token sealed and
-// returns it. Concurrent calls all return the token of the call that stored first.
-func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
+// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it stores sealedToken, which is encrypted, and returns
+// it. Concurrent calls all return the token of the call that stored first.
+func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealedToken []byte) (SourceToken, error) {
 	var kept SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-		first := SourceToken{Source: source, Account: account, Sealed: sealed, Version: 1, UpdatedAt: s.db.Now()}
+		first := SourceToken{Source: source, Account: account, Sealed: sealedToken, Version: 1, UpdatedAt: s.db.Now()}
 		if err := tx.Clauses(db.DoNothing("source", "account")).Create(&first).Error; err != nil {
 			return err
 		}
@@ -58,14 +58,14 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken updates the row of the token t. The parameter values has the new values of columns. The row is updated only if it still has the
-// version t.Version and fulfils the SQL condition, whose only argument is the parameter argument. changeSourceToken returns true if it updated the
-// row.
-func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, values map[string]any) (bool, error) {
+// changeSourceToken updates the row of the token t. The map newValues has the new values of columns. The row is updated only if it still has the
+// version t.Version and fulfils the SQL condition. This condition has one placeholder, for conditionArg. changeSourceToken returns true if it updated
+// the row.
+func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, conditionArg any, newValues map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Model(&SourceToken{}).Where("source = ? AND account = ? AND version = ?", t.Source, t.Account, t.Version).
-			Where(condition, argument).Updates(values)
+			Where(condition, conditionArg).Updates(newValues)
 		changed = done.RowsAffected
 		return done.Error
 	})

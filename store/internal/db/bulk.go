@@ -22,23 +22,21 @@ type InsertRows func(table string, columns []string, rows [][]any) error
 type bulkLoader interface {
 	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// updateStatistics updates the query planner's statistics of a table if they are outdated. The parameter rows is the present number of rows of
-	// the table.
-	updateStatistics(tx *gorm.DB, table string, rows int64) error
+	// updateStatistics updates the query planner's statistics of a table if they are outdated. rowCount is the present number of rows of the table.
+	updateStatistics(tx *gorm.DB, table string, rowCount int64) error
 }
 
-// UpdateStatistics updates the statistics of the engine's query planner if a table has many more rows than the planner expects. The parameter rows
-// is the present number of rows. Call UpdateStatistics before you insert many rows into another table with a foreign key to this table. Otherwise
-// the checks of the foreign key can be slow.
-func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rows int64) error {
+// UpdateStatistics updates the statistics of the engine's query planner if a table has many more rows than the planner expects. rowCount is the
+// present number of rows. Call UpdateStatistics before you insert many rows into another table with a foreign key to this table. Otherwise the checks
+// of the foreign key can be slow.
+func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
-		return b.updateStatistics(tx, table, rows)
+		return b.updateStatistics(tx, table, rowCount)
 	}
 	return nil
 }
 
-// BulkTx runs f in one transaction and, like Tx, repeats it after conflicts. It passes to f the function insert, which is the engine's
-// fastest way to insert rows.
+// BulkTx runs f in one transaction and, like Tx, repeats it after conflicts. It passes to f the engine's fastest function to insert rows.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)

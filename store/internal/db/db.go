@@ -167,11 +167,11 @@ func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate calls the function transaction, and calls it again if it fails with ErrDuplicate, at most MaxAttempts times in all. If two
-// collectors insert the same new account at the same time, one of them fails, and finds the account in its second attempt.
-func RepeatOnDuplicate(transaction func() error) error {
+// RepeatOnDuplicate calls runTx, and calls it again if it fails with ErrDuplicate, at most MaxAttempts times in all. If two collectors insert the
+// same new account at the same time, one of them fails, and finds the account in its second attempt.
+func RepeatOnDuplicate(runTx func() error) error {
 	for attempt := 1; ; attempt++ {
-		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
+		if err := runTx(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
 			return err
 		}
 	}
@@ -183,11 +183,10 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches deletes rows of a table in several transactions. Each transaction calls the function f, which deletes some rows and
-// returns their number. The parameter batch is the maximum of this number. DeleteInBatches adds the numbers to deleted[table]. The first
-// transaction that deletes fewer than batch rows is the last one. After each transaction, DeleteInBatches calls the function alive, and
-// stops if alive returns an error.
-func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
+// DeleteInBatches deletes rows of a table in several transactions. Each transaction calls f, which deletes at most batchSize rows and returns their
+// number. DeleteInBatches adds the numbers to deleted[table]. The first transaction that deletes fewer than batchSize rows is the last one. After
+// each transaction, DeleteInBatches calls keepAlive, and stops if keepAlive returns an error.
+func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, keepAlive func() error, batchSize int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64
 		err := d.Tx(ctx, func(tx *gorm.DB) (err error) {
@@ -198,10 +197,10 @@ func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[stri
 			return err
 		}
 		deleted[table] += n
-		if err := alive(); err != nil {
+		if err := keepAlive(); err != nil {
 			return err
 		}
-		if n < batch {
+		if n < batchSize {
 			return nil
 		}
 	}

@@ -39,12 +39,12 @@ type dialect interface {
 	open(ctx context.Context, o Options) (connections, error)
 	// gooseSettings returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
 	gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error)
-	// isWorthRepeating returns true if a transaction that failed with err may succeed when it is run again. The parameter attempt is the
-	// number of runs so far.
+	// isWorthRepeating returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
 	isWorthRepeating(err error, attempt int) bool
 	// hasRowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
 	hasRowLocks() bool
-	// hasPartitions returns true if snapshots_daily has a partition for each month, which must be created in advance.
+	// hasPartitions returns true if snapshots_daily has a partition for each month. The partition of a month must be created before the first point
+	// of the month is written.
 	hasPartitions() bool
 	// versionQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
 	// clock of its own.
@@ -62,15 +62,15 @@ type dialect interface {
 	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
 	// is the same on both engines.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls the function f with a function named each. That function runs a SELECT and calls the function row for each row of the result.
-	// All SELECTs that f runs in this way see the same state of the database.
+	// snapshot calls f, and passes to it a function that runs a SELECT and calls row for each row of the result. All SELECTs that f runs in this way
+	// see the same state of the database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
 // connections are the connections that a dialect has opened.
 type connections struct {
 	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
-	pools       []*sql.DB // the pool of the handle write, then the pool of the handle read; only one pool if both handles are the same
+	pools       []*sql.DB // the pool for writes, then the pool for reads; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
 	below       func()    // function that closes the pgx pool from which the pools take connections; it is called after the pools are closed; nil on SQLite
 }
@@ -274,8 +274,8 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	return c, err
 }
 
-// limitSession configures a new connection so that the server ends each statement and each idle transaction after the duration d. It uses
-// SET statements, because poolers such as PgBouncer refuse these settings in the message that opens a connection.
+// limitSession configures a new connection so that the server ends each statement and each idle transaction after the given time. It uses SET
+// statements, because poolers such as PgBouncer refuse these settings in the message that opens a connection.
 func limitSession(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()

@@ -33,8 +33,7 @@ func (e *NotFoundError) Error() string {
 // Is makes errors.Is(e, ErrNotFound) return true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// NotFound returns a *NotFoundError. The parameter kind is the kind of the missing objects, such as "video", and names are their ids or
-// links.
+// NotFound returns a *NotFoundError. It gets the kind of the missing objects, such as "video", and their ids or links.
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
 // Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.

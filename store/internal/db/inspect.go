@@ -25,9 +25,9 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
-// returns an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The parameter
-// engine is the name of the dialect.
+// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect returns
+// an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The engine is the name
+// of the dialect.
 func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool

@@ -58,7 +58,7 @@ func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }
 
-// Exec runs a statement that can use the list under its name. The parameter args has the arguments of the placeholders in statement.
+// Exec runs a statement that can use the list under its name. The args are for the placeholders in the statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
 	return RunWrites(tx, l.ExecWrites(tx, statement, args...)...)
 }
@@ -71,9 +71,8 @@ func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes 
 	return writes
 }
 
-// FindRows runs a query that can use the list under its name, and returns the rows of the result. The parameter args has the arguments of
-// the placeholders in statement. If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs
-// once for each organisation.
+// FindRows runs a query that can use the list under its name, and returns the rows of the result. The args are for the placeholders in the statement.
+// If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs once for each organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.ExecWrites(tx, statement, args...) {
 		var rows []T
@@ -112,8 +111,8 @@ func AppendRows[R any](tx *gorm.DB, found []R, columns []Column[R], statement st
 	return found, err
 }
 
-// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The field org is the
-// SQL text for the organisation of a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
+// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The text org is the SQL for
+// the organisation of a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
 type listPart struct {
 	OrgRows
 	org    string
@@ -189,9 +188,8 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". The parameter onConflict is
-// the clause ON CONFLICT of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their
-// organisations.
+// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". onConflict is the clause ON CONFLICT
+// of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
 func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) error {
 	return RunWrites(tx, InsertWrites(tx, table, columns, rows, onConflict)...)
 }
@@ -232,26 +230,26 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 	return writes
 }
 
-// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of a list. For the list u, the text is for example "a
-// = u.a, b = u.b". The parameter from is the name of the list. Each column is a name and a type.
-func UpdateFrom(from string, columns []string) string {
+// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of the list with the given name. For the list u, the text is for
+// example "a = u.a, b = u.b". Each column is a name and a type.
+func UpdateFrom(listName string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {
-		names[i] = n + " = " + from + "." + n
+		names[i] = n + " = " + listName + "." + n
 	}
 	return strings.Join(names, ", ")
 }
 
-// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
-// The parameter form is the SQL text of an array whose type is %s.
+// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values. arraySQL
+// is the SQL text of an array whose type is %s.
 //
-// If form is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list in
-// an index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all
-// organisations in the joined table.
-func arraysQuery(form string, types []string, rows [][]any) (query string, args []any) {
+// If arraySQL is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list in an
+// index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all organisations in
+// the joined table.
+func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
-		arrays[i] = fmt.Sprintf(form, t)
+		arrays[i] = fmt.Sprintf(arraySQL, t)
 		args = append(args, array{len(rows), func(row int) any { return toBinary(rows[row][i]) }})
 	}
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
@@ -326,8 +324,8 @@ func (j jsonRows) Value() (driver.Value, error) {
 	return string(text), err
 }
 
-// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The parameter placeholder,
-// such as "?" or "@ids", stands for the argument in the condition. The handle q is used only to find out which engine the statement is for.
+// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
+// "@ids", stands for the argument in the condition. The handle q is used only to find out which engine the statement is for.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids

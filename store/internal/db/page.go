@@ -125,10 +125,10 @@ func (o Order) reverse() Order {
 // seekPosition replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
 // which is fast. A statement with the offset would read all rows before the window completely.
 //
-// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. This is correct only if no row was added
-// to the list or removed from it since total, the number of rows of q, was read. The function unchanged returns true if that is so. If it
-// returns false, or if unchanged is nil, seekPosition counts from the beginning.
-func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
+// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. This is correct only if the list still has
+// the same rows as when total, the number of its rows, was read. The function isUnchanged returns true if that is so. If it returns false, or if it
+// is nil, seekPosition counts from the beginning.
+func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
 	}
@@ -141,11 +141,11 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 		})
 	}
 	valuesAtWrongEnd := c.nullable && !o.Descending // the index, read in ascending order, begins with the rows whose column is NULL, but the list ends with these rows
-	if fromEnd := int(total) - w.Offset; unchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
+	if fromEnd := int(total) - w.Offset; isUnchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reverse(), fromEnd); err != nil {
 			return w, err
 		}
-		if same, err := unchanged(ctx); err != nil {
+		if same, err := isUnchanged(ctx); err != nil {
 			return w, err
 		} else if same && before != nil {
 			return Window{Limit: w.Limit, After: before, MaxBytes: w.MaxBytes}, nil
@@ -188,23 +188,23 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart splits the reading of a window of q into one or two statements and calls the function read for each of them. The parameter limit
-// of read is the number of rows that are still missing in the window. The function read returns the number of rows that it has read.
+// eachPart splits the reading of a window of q into one or two statements and calls readPart for each of them. The argument limit is the number of
+// rows that are still missing in the window. readPart returns the number of rows that it has read.
 //
 // The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads
 // the index backwards, and so gets the rows without a value first, although the list must end with them. So an ascending list needs two
 // statements: one for the rows with a value, and one for the rows without a value. A descending list that begins after a position also
 // needs two.
-func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm.DB, limit int) (int, error)) error {
+func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
-		_, err := read(c.addWindow(q, o, w), w.Limit)
+		_, err := readPart(c.addWindow(q, o, w), w.Limit)
 		return err
 	}
 	n := 0
 	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
 	if w.After == nil || !w.After.Null {
 		var err error
-		if n, err = read(c.addWindow(valued, o, w), w.Limit); err != nil || n == w.Limit {
+		if n, err = readPart(c.addWindow(valued, o, w), w.Limit); err != nil || n == w.Limit {
 			return err
 		}
 		without.After = nil
@@ -219,7 +219,7 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm
 			without.Offset = w.Offset - int(all)
 		}
 	}
-	_, err := read(c.addWindow(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
+	_, err := readPart(c.addWindow(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
 	return err
 }
 

@@ -72,20 +72,21 @@ var (
 )
 
 const (
-	// dropAttempts is how often one call of DropMonth tries to drop a month. The retention job calls DropMonth again after an hour.
+	// dropAttempts is the number of attempts that one call of DropMonth makes to drop a month. If all of them fail, the retention job calls DropMonth
+	// again after an hour.
 	dropAttempts = 3
 	// dropTimeout is the time limit of one attempt of DropMonth. It is long, because the check before the drop reads all points of the
 	// month.
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. The function check runs
-// before the drop in the same transaction. If check returns an error, DropMonth returns this error and does not drop the partition. If
-// DropMonth does not get its locks, it tries again a few times, with pauses in which other sessions can use the tables. It returns
-// ErrMonthBusy if it did not get its locks in any attempt. It returns ErrMonthGone if the partition does not exist any more.
-func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
+// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. The function checkDrop runs before the
+// drop in the same transaction. If checkDrop returns an error, DropMonth returns this error and does not drop the partition. If DropMonth does not
+// get its locks, it tries again a few times, with pauses in which other sessions can use the tables. It returns ErrMonthBusy if it did not get its
+// locks in any attempt. It returns ErrMonthGone if the partition does not exist any more.
+func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, checkDrop func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
-		err := d.tryDropMonth(ctx, orgs, month, check)
+		err := d.tryDropMonth(ctx, orgs, month, checkDrop)
 		if !isLocked(err) {
 			return err
 		}
@@ -160,11 +161,11 @@ func (d *DB) PreparePartitions(ctx context.Context) error {
 	return d.CreatePartitions(ctx, today-31, today+62)
 }
 
-// CreatePartitions creates the monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If it does not
-// get its locks, it tries again until ctx ends.
-func (d *DB) CreatePartitions(ctx context.Context, from, to Date) error {
+// CreatePartitions creates the monthly partitions of snapshots_daily for all days from firstDay to lastDay. If it does not get its locks, it tries
+// again until ctx ends.
+func (d *DB) CreatePartitions(ctx context.Context, firstDay, lastDay Date) error {
 	for {
-		err := d.EnsurePartitions(ctx, from, to)
+		err := d.EnsurePartitions(ctx, firstDay, lastDay)
 		if !isLocked(err) {
 			return err
 		}
@@ -174,13 +175,13 @@ func (d *DB) CreatePartitions(ctx context.Context, from, to Date) error {
 	}
 }
 
-// EnsurePartitions creates the missing monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If
-// it does not get a lock within lockTimeout, it returns an ErrUnavailable.
-func (d *DB) EnsurePartitions(ctx context.Context, from, to Date) error {
+// EnsurePartitions creates the missing monthly partitions of snapshots_daily for all days from firstDay to lastDay. If it does not get a lock within
+// lockTimeout, it returns an ErrUnavailable.
+func (d *DB) EnsurePartitions(ctx context.Context, firstDay, lastDay Date) error {
 	if !d.dialect.hasPartitions() {
 		return nil
 	}
-	for month := monthOf(from); month <= to; month = monthOf(month + 31) {
+	for month := monthOf(firstDay); month <= lastDay; month = monthOf(month + 31) {
 		if d.partitions.isKnown(month) {
 			continue
 		}

@@ -185,7 +185,7 @@ func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limi
 	return nil
 }
 
-// ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
+// ReadRows returns the rows of a table that the query q selects. The given statements run before q, and are sent together with it.
 func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
 	var rows []R
 	err := d.EachRowOf(ctx, append(before, Select{Query: selecting(q, ColumnNames(table, columns)), Each: func(row *Values) error {
@@ -217,11 +217,10 @@ func selecting(q *gorm.DB, columns string) *gorm.DB {
 	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 
-// setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and the parameter first is the index
-// of the first of them.
-func setColumns[R any](r *R, columns []Column[R], row *Values, first int) {
+// setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and begin at firstIndex.
+func setColumns[R any](r *R, columns []Column[R], row *Values, firstIndex int) {
 	for i, c := range columns {
-		c.Set(r, row, first+i)
+		c.Set(r, row, firstIndex+i)
 	}
 }
 

@@ -208,7 +208,7 @@ type ReplicaState struct {
 	Failed   int64         // number of reads that the primary answered because the replica failed
 }
 
-// Replica returns the state of the replica. The result ok is false if there is no replica.
+// Replica returns the state of the replica. It returns false if there is no replica.
 func (d *DB) Replica(ctx context.Context) (s ReplicaState, ok bool) {
 	r := d.replica
 	if r == nil {

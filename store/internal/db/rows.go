@@ -270,17 +270,17 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType returns the parameter ok, which is true if the value in column i has the expected type. If ok is false, the value must be NULL. If it
-// is not NULL, requireType panics, because the column has another type.
-func (v *Values) requireType(i int, ok bool) bool {
+// requireType returns hasType, which is true if the value in column i has the expected type. If hasType is false, the value must be NULL. Otherwise
+// the column has another type, and requireType panics.
+func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
-	case ok:
+	case hasType:
 	case v.binary == nil && v.plain[i] != nil:
-		panic(fmt.Sprintf("the value at index %d has the type %T, which is not the type of the called method", i, v.plain[i]))
+		panic(fmt.Sprintf("the value at index %d has the type %T, but the called method returns another type", i, v.plain[i]))
 	case v.binary != nil && v.binary[i] != nil:
-		panic(fmt.Sprintf("the value at index %d has %d bytes, which is not the length of the called method's type", i, len(v.binary[i])))
+		panic(fmt.Sprintf("the value at index %d has %d bytes, but values of the type of the called method have another length", i, len(v.binary[i])))
 	}
-	return ok
+	return hasType
 }
 
 // Select is a SELECT statement, and the function that is called for each row of its result.
@@ -331,11 +331,11 @@ func (d *DB) FixedQuery(query string) FixedQuery {
 	return q
 }
 
-// Select returns the SELECT with its arguments. The function arg returns the value of the parameter with the given name.
-func (q FixedQuery) Select(arg func(name string) any, each func(*Values) error) Select {
+// Select returns the SELECT with its arguments. The function valueOf returns the value of the parameter with the given name.
+func (q FixedQuery) Select(valueOf func(name string) any, each func(*Values) error) Select {
 	args := make([]any, len(q.names))
 	for i, name := range q.names {
-		args[i] = arg(name)
+		args[i] = valueOf(name)
 	}
 	return Select{Each: each, text: q.text, args: args}
 }

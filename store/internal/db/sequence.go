@@ -91,7 +91,7 @@ func (k sortKey) floatValue() float64 {
 	return math.Float64frombits(uint64(k.number)) //nolint:gosec // the bits of the number
 }
 
-// rowsIn returns the rows in the window w. The result more is true if the list has rows after the window.
+// rowsIn returns the rows in the window w. It also returns true if the list has rows after the window.
 func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 	from := min(w.Offset, len(s.rows))
 	if w.After != nil {

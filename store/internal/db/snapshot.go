@@ -103,8 +103,8 @@ func (d *DB) readColumns(ctx context.Context, table string) ([]StoredColumn, err
 	return columns, Translate(rows.Err())
 }
 
-// Value returns the value of the column c in a row. The parameter i is the index of the column in the row. The value is nil for NULL, and
-// otherwise a string, int64, float64, bool or []byte, depending on c.Kind. It is the same on both engines.
+// Value returns the value of the column c, whose index in the row is i. The value is nil for NULL, and otherwise a string, int64, float64, bool or
+// []byte, depending on c.Kind. It is the same on both engines.
 func (c StoredColumn) Value(row *Values, i int) any {
 	var value any
 	known := false
@@ -157,7 +157,7 @@ type Snapshot struct {
 	each    func(ctx context.Context, query string, f func(*Values) error) error
 }
 
-// Snapshot calls the function f, and passes to it a Snapshot of the database at this moment. The statements of the Snapshot have no time limit.
+// Snapshot calls f, and passes to it a Snapshot of the database at this moment. The statements of the Snapshot have no time limit.
 func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 	return Translate(d.dialect.snapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
 		return f(&Snapshot{dialect: d.dialect, each: each})

@@ -30,8 +30,8 @@ func startStatement(ctx context.Context, engine, query string) (context.Context,
 	return tracing.StartCall(ctx, summarize(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
 }
 
-// startReads starts one span for SELECT statements that are sent together. On a replica, the parameter replica is true.
-func startReads(ctx context.Context, engine string, replica bool, statements []statement) (context.Context, trace.Span) {
+// startReads starts one span for SELECT statements that are sent together. onReplica is true if they run on the replica.
+func startReads(ctx context.Context, engine string, onReplica bool, statements []statement) (context.Context, trace.Span) {
 	queries := make([]string, len(statements))
 	for i, s := range statements {
 		queries[i] = s.query
@@ -40,7 +40,7 @@ func startReads(ctx context.Context, engine string, replica bool, statements []s
 	if len(statements) > 1 {
 		span.SetAttributes(attribute.Int("db.operation.batch.size", len(statements)))
 	}
-	if replica {
+	if onReplica {
 		span.SetAttributes(attribute.Bool("reeltally.replica", true))
 	}
 	return ctx, span

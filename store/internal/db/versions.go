@@ -59,8 +59,8 @@ func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
 
-// raiseVersionColumns raises version columns in the rows of organisation_totals of the given organisations. The parameter assignment is the SQL
-// text after the word SET, and args has the values of its placeholders.
+// raiseVersionColumns raises version columns in the rows of organisation_totals of the given organisations. The assignment is the SQL text after the
+// word SET, and args has the values of its placeholders.
 func raiseVersionColumns(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	if len(orgs) <= 1 || IsSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
