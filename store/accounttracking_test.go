@@ -43,7 +43,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.EqualValues(t, 100, *a.LatestFollowersCount)
 		require.EqualValues(t, 3, *a.LatestFollowingCount)
 		require.True(t, a.Private)
-		require.True(t, a.Empty, "the list of the account's videos was empty")
+		require.True(t, a.Empty, "an account whose list of videos is empty must be marked as empty")
 		require.Equal(t, c.At, *a.CheckedAt)
 		require.Equal(t, c.At, *a.DiscoveredAt)
 
@@ -56,7 +56,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
 		a.CheckedAt, a.FetchState = &again.At, after.FetchState
-		require.Equal(t, a, after, "a value that the source does not report stays")
+		require.Equal(t, a, after, "a value that the source does not report must stay unchanged")
 	})
 }
 
@@ -69,12 +69,12 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		db.Clock.Advance(time.Hour)
 		again := storetest.Follow(t, o, store.TrackAll, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
-		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account keeps its tracking type")
+		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")
 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		require.Len(t, linked, 1)
 		other := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"))
-		require.False(t, other[0].Existing, "an account that is only linked to a video does not count as existing")
+		require.False(t, other[0].Existing, "an account that is only linked to a video must not count as existing")
 	})
 }
 
@@ -148,8 +148,8 @@ func TestDiscovery_tracksTheVideosThatTheTrackingTypeIncludes(t *testing.T) {
 				db.Clock.Advance(24 * time.Hour)
 				fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(append([]ingest.FoundVideo{fresh}, older...)))
-				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "a video that was uploaded later is tracked, and no older video")
-				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video is due at once")
+				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "a video that was uploaded later must be tracked, and no older video")
+				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video must be due at once")
 
 				v := storetest.VideoOf(t, o, storetest.Clip(t, 999))
 				require.False(t, v.Direct)
@@ -183,14 +183,14 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video is now also tracked directly")
+		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
 		refs := []store.AccountRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
 		unmatched, err := o.StopAccounts(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[1:], unmatched)
-		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "if one reference is unknown, no account is stopped")
+		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "if one reference is unknown, no account must be stopped")
 
 		unmatched, err = o.StopAccounts(t.Context(), refs, false)
 		require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		storetest.RequireConsistent(t, db, o)
 		unmatched, err = o.StopAccounts(t.Context(), refs[:1], false)
 		require.NoError(t, err)
-		require.Equal(t, refs[:1], unmatched, "the account is already stopped")
+		require.Equal(t, refs[:1], unmatched, "an account that is already stopped must be returned as unmatched")
 
 		db.Clock.Advance(time.Hour)
 		require.Equal(t, []store.TrackedAccount{{AccountID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
@@ -245,7 +245,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 
 		l := storetest.ParseLink(t, "https://www.youtube.com/@someone")
 		asked := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
-		require.NotEqual(t, linked.ID, asked.AccountID, "no source has reported yet that both records are one account")
+		require.NotEqual(t, linked.ID, asked.AccountID, "the records must stay separate until a source reports that they are one account")
 		claimed := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claimed, claimed.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
@@ -279,7 +279,7 @@ func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *test
 		require.Equal(t, storetest.AccountByLink(t, o, byID).ID, storetest.AccountByLink(t, o, byHandle).ID)
 		s, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
-		require.EqualValues(t, 1, s.Total, "the account is counted once")
+		require.EqualValues(t, 1, s.Total, "the account must be counted once")
 	})
 }
 
@@ -310,7 +310,7 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 		for kind, ask := range refresh {
 			r, err := ask()
 			require.NoError(t, err)
-			require.Equal(t, store.Refreshed{Scheduled: true}, r, "%s: never fetched", kind)
+			require.Equal(t, store.Refreshed{Scheduled: true}, r, "%s: a refresh before the first fetch must be allowed", kind)
 		}
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone")})
@@ -329,7 +329,7 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 			require.Equal(t, store.Refreshed{Scheduled: true, UpdatedAt: &at}, r, kind)
 			require.Equal(t, queue.LaneInteractive, storetest.ClaimOne(t, db, link.TikTok, kind).Targets[0].Lane)
 		}
-		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the account's target still has the handle as its id")
+		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the account's target must still have the handle as its id")
 	})
 }
 

@@ -34,10 +34,10 @@ func readCollection(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
-// childOf returns a patch that makes a collection a child of the collection whose id is the parameter parent. If parent is nil, the collection
-// becomes a root collection.
-func childOf(parent *uuid.UUID) store.CollectionPatch {
-	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
+// childOf returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
+// collection.
+func childOf(parentID *uuid.UUID) store.CollectionPatch {
+	return store.CollectionPatch{Parent: &store.ParentChange{To: parentID}}
 }
 
 func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
@@ -53,7 +53,7 @@ func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Access: store.AccessPublic, Hash: c.Hash,
 			CreatedBy: token, CreatedAt: now, UpdatedAt: now, Hashtags: []string{"cat", "dog"}}, c)
 		require.Equal(t, c, readCollection(t, o, c.ID))
-		require.Nil(t, root.Hash, "a private collection has no share page")
+		require.Nil(t, root.Hash, "a private collection must have no share page")
 
 		_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Protected", Access: store.AccessProtected})
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
@@ -102,7 +102,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 			_, err := o.UpdateCollection(t.Context(), id, store.CollectionPatch{Name: new("X")})
 			require.ErrorIs(t, err, store.ErrNotFound)
 			_, err = o.UpdateCollection(t.Context(), c.ID, childOf(&id))
-			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent")
+			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent must be refused")
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestUpdateCollection_keepsTheAddressOfTheSharePage(t *testing.T) {
 		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
 		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
-		require.Equal(t, c, readCollection(t, o, c.ID), "the refused update changes nothing")
+		require.Equal(t, c, readCollection(t, o, c.ID), "a refused update must change nothing")
 
 		withPassword := access(store.AccessProtected)
 		withPassword.PasswordHash = new("$argon2id$")
@@ -161,7 +161,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		}
 		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, childOf(&other.ID))
-		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below the moved collection would be too deep")
+		require.ErrorIs(t, err, store.ErrTooDeep, "a move must be refused if it makes the collections below too deep")
 		updateCollection(t, o, chain[1].ID, childOf(&other.ID))
 		updateCollection(t, o, chain[0].ID, childOf(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *readCollection(t, o, chain[0].ID).ParentID)
@@ -245,16 +245,16 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			query store.CollectionQuery
 			want  []uuid.UUID
 		}{
-			"all, newest first":                 {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"last changed first":                {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
-			"by the bytes of the name":          {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
-			"most videos first":                 {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
-			"fewest accounts first":             {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
-			"roots":                             {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
-			"children":                          {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
-			"whole subtree":                     {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
-			"subtree without collections":       {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
-			"children of an unknown collection": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"all collections, the newest first":        {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"all collections, the last changed first":  {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"all collections by the bytes of the name": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"all collections, most videos first":       {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
+			"all collections, fewest accounts first":   {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
+			"roots":                                    {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
+			"children":                                 {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
+			"whole subtree":                            {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"subtree of a collection without children": {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"children of an unknown collection":        {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
 		} {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query
@@ -264,7 +264,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 					require.EqualValues(t, len(c.want), page.Total, name)
 					for _, collection := range page.Collections {
 						got = append(got, collection.ID)
-						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "only the second collection has hashtags: %s", collection.Name)
+						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "only the second collection must have hashtags: %s", collection.Name)
 					}
 					if page.Next == nil {
 						break
@@ -311,13 +311,13 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			require.NoError(t, err)
 			require.EqualValues(t, len(listed), counted.VideoCount, "the number of videos of the collection must equal the length of the list")
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
-			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection can be in upper case")
+			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection must be accepted in upper case")
 			return members
 		}
 		require.Empty(t, memberClips())
 		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)})
 		require.NoError(t, err)
-		require.Equal(t, []int{2, 3}, memberClips(), "a stopped video keeps its label, but is neither listed nor counted")
+		require.Equal(t, []int{2, 3}, memberClips(), "a stopped video must keep its label, but must be neither listed nor counted")
 		ann := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
 		require.NoError(t, err)
@@ -327,8 +327,8 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 
 		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})
 		require.NoError(t, err)
-		require.EqualValues(t, 2, removed, "only direct members are removed")
-		require.Equal(t, []int{0, 1, 2}, memberClips(), "videos that are members by account or hashtag stay")
+		require.EqualValues(t, 2, removed, "only direct members must be removed")
+		require.Equal(t, []int{0, 1, 2}, memberClips(), "videos that are members by account or hashtag must stay")
 		gone, err := o.RemoveAccounts(t.Context(), c.ID, []uuid.UUID{ann, store.NewID()})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, gone)

@@ -127,7 +127,7 @@ func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM events"))
 
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
-		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "an answer that is stored twice has no second event")
+		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "an answer that is stored twice must have no second event")
 	})
 }
 
@@ -148,11 +148,11 @@ func TestEvents_announceEachThresholdOnce(t *testing.T) {
 			storetest.Measure(t, db, db.Clock.Now(), facts)
 			return slices.DeleteFunc(eventTypesOf(eventsAfter(t, o, nil, 1000)[before:]), func(kind store.EventType) bool { return kind == store.EventVideoMetrics })
 		}
-		require.Empty(t, measure(5_000_000, 5_000_000, 5_000_000), "the time at which a video reached its first count is unknown")
+		require.Empty(t, measure(5_000_000, 5_000_000, 5_000_000), "the first count of a video must not announce a threshold, because the time at which the video reached it is unknown")
 		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(4_000_000))
 		require.Equal(t, []store.EventType{store.EventVideoMilestone}, measure(10_000_000))
 		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(9_999_999))
-		require.Empty(t, measure(10_000_001), "the threshold was announced")
+		require.Empty(t, measure(10_000_001), "a threshold must not be announced again")
 		require.Equal(t, []store.EventType{store.EventVideoOutlier}, measure(50_000_000))
 		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(49_000_000))
 		require.Empty(t, measure(51_000_000))

@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// storeFetchChange claims the due TikTok videos and stores an outcome without numbers for each. It returns the number of outcomes.
+// storeFetchChange claims the TikTok videos that are due. For each of them, it stores a fetch that reports no numbers and has the given change of the
+// fetch status. It returns the number of these videos.
 func storeFetchChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
 	t.Helper()
 	db.Clock.Advance(time.Second)
@@ -66,7 +67,7 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 		require.Equal(t, before, version())
 		require.Empty(t, videosWithStatus(t, o, queue.FetchDelayed))
 		db.Clock.Advance(2 * time.Minute)
-		require.NotEqual(t, before, version(), "a fetch became late, so that lists changed")
+		require.NotEqual(t, before, version(), "the version must change when a fetch becomes late, because lists change then")
 		require.Equal(t, []string{id.String()}, videosWithStatus(t, o, queue.FetchDelayed))
 		require.Empty(t, videosWithStatus(t, o, queue.FetchPending))
 		counts, err := o.VideoStatistics(t.Context())
@@ -102,7 +103,7 @@ func TestFetchState_showsOnlyAttemptsSinceTheOrganisationTracksTheVideo(t *testi
 		v, err = second.Video(t.Context(), store.VideoRef{ID: other})
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchPending, v.FetchStatus)
-		require.Nil(t, v.LastAttemptAt, "the attempt was made for another organisation")
+		require.Nil(t, v.LastAttemptAt, "an attempt that was made for another organisation must not be shown")
 
 		// An answer that is written late does not replace the state of a newer attempt.
 		state := store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: new(store.Instant(20))}

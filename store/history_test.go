@@ -37,7 +37,7 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 		}
 		// A roll-up replaces the daily points of a week by a weekly point. Until the partition with the daily points is dropped, a day can
 		// have both.
-		if !rolledUp || rapid.IntRange(0, 9).Draw(t, "not dropped yet") == 0 {
+		if !rolledUp || rapid.IntRange(0, 9).Draw(t, "the partition with the daily points still exists") == 0 {
 			s.Daily[day] = point()
 		}
 	}
@@ -92,15 +92,15 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
-			storetest.WithoutProvenance(got), "no point is interpolated after the last one")
+			storetest.WithoutProvenance(got), "no point must be interpolated after the last one")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
 			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
 			require.NoError(t, err)
-			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "points outside the range are used for the interpolation")
+			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "points outside the range must be used for the interpolation")
 		}
 		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
 		require.NoError(t, err)
-		require.Empty(t, got, "no point is interpolated before the first one")
+		require.Empty(t, got, "no point must be interpolated before the first one")
 	})
 }
 
@@ -180,7 +180,7 @@ func TestHistory_distinguishesUnknownVideosFromVideosWithoutPoints(t *testing.T)
 
 func TestEngagement_isTheSumOfTheKnownCounts(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, store.Counts{Views: new(int64(5))}.Engagement(), "views do not count as engagement")
+	require.Nil(t, store.Counts{Views: new(int64(5))}.Engagement(), "views must not count as engagement")
 	require.EqualValues(t, 0, *store.Counts{Likes: new(int64(0))}.Engagement())
 	require.EqualValues(t, 1111, *store.Counts{Views: new(int64(5)), Likes: new(int64(1)), Comments: new(int64(10)), Shares: new(int64(100)), Bookmarks: new(int64(1000))}.Engagement())
 	require.EqualValues(t, 101, *store.Counts{Likes: new(int64(1)), Shares: new(int64(100))}.Engagement())

@@ -35,7 +35,7 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 			reading = append(reading, statement)
 		}
 	}
-	require.Len(t, reading, 1, "one statement reads the points")
+	require.Len(t, reading, 1, "one statement must read the points")
 	id := storetest.VideoOf(t, o, storetest.Clip(t, 7)).ID
 	// Run VACUUM until the plan reads few pages. While another session, such as autovacuum, can still see old rows of a page, VACUUM does
 	// not allow reads of this page from the index alone.
@@ -44,7 +44,7 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 		rows, err := db.Raw(t).QueryContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS) "+reading[0], o.ID(), id, today-737, today+7)
 		require.NoError(t, err)
 		plan := lastColumn(t, rows, 1)
-		pages := sharedPages(t, plan)
+		pages := countReadPages(t, plan)
 		t.Logf("%d pages: %s", pages, plan)
 		return pages <= 24
 	}, time.Minute, time.Second)
@@ -52,8 +52,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 
 var usedPages = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 
-// sharedPages returns how many pages a statement has read, from the first line about buffers in its query plan.
-func sharedPages(t *testing.T, plan string) int {
+// countReadPages returns how many pages a statement has read, from the first line about buffers in its query plan.
+func countReadPages(t *testing.T, plan string) int {
 	t.Helper()
 	found := usedPages.FindStringSubmatch(plan)
 	require.NotNil(t, found, "%s", plan)

@@ -33,19 +33,19 @@ func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
-		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer is not released")
+		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer must not be released")
 		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, beginKey(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 
 		for name, other := range map[string]store.IdempotencyKey{"operation": beginKey(t, o, "StopVideo", "k", "x"), "key": beginKey(t, o, "TrackVideo", "l", "x"),
 			"organisation": beginKey(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
-			require.Equal(t, store.KeyFresh, other.State, "a different %s is a different key", name)
+			require.Equal(t, store.KeyFresh, other.State, "a different %s must make a different key", name)
 		}
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, store.KeyDone, beginKey(t, o, "TrackVideo", "k", "body").State)
 		db.Clock.Advance(time.Microsecond)
 		again := beginKey(t, o, "TrackVideo", "k", "other")
-		require.Equal(t, store.KeyFresh, again.State, "a key expires after a day")
+		require.Equal(t, store.KeyFresh, again.State, "a key must expire after a day")
 		require.NotEqual(t, first.EffectID, again.EffectID)
 	})
 }
@@ -60,12 +60,12 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 		db.Clock.Advance(time.Microsecond)
 		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 		second := beginKey(t, o, "TrackVideo", "k", "body")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request has the same effect id")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request must have the same effect id")
 		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "k", "body").State)
 
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State, "the effect of the first request is unknown, so another request cannot use the key")
-		require.Equal(t, second, beginKey(t, o, "TrackVideo", "k", "body"), "the same request can continue at once")
+		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State, "another request must not use the key, because the effect of the first request is unknown")
+		require.Equal(t, second, beginKey(t, o, "TrackVideo", "k", "body"), "the same request must be able to continue at once")
 	})
 }
 
@@ -129,7 +129,7 @@ func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 	first := size() - before
 	require.Less(t, first, int64(left+left/10))
 	runDay(60)
-	require.Less(t, size()-before, first+left/10, "the next day reuses the space")
+	require.Less(t, size()-before, first+left/10, "the next day must reuse the space")
 }
 
 func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
@@ -141,15 +141,15 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well uses few bytes")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well must use few bytes")
 
 		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, beginKey(t, o, "TrackVideo", "c", "f"))
-		require.Equal(t, answer, beginKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers are still returned")
+		require.Equal(t, answer, beginKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers must still be returned")
 		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "b", "f").State)
-		require.Equal(t, store.KeyFresh, beginKey(t, other, "TrackVideo", "c", "f").State, "another organisation has its own limit")
+		require.Equal(t, store.KeyFresh, beginKey(t, other, "TrackVideo", "c", "f").State, "another organisation must have its own limit")
 
 		db.Clock.Advance(23*time.Hour + time.Microsecond)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "c", "f").State, "the first key has expired")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "c", "f").State, "a new key must fit as soon as the first key has expired")
 	})
 }
 
@@ -175,7 +175,7 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		db.Clock.Advance(24*time.Hour - 30*time.Second)
 		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "new", "f").State)
 		requireSum(151)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "k150", "f").State, "the key has expired, but is not deleted yet")
+		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "k150", "f").State, "an expired key must be usable again before it is deleted")
 		requireSum(101 - 49)
 		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)

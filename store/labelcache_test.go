@@ -103,12 +103,13 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 			return len(db.Guard.Statements())
 		}
-		// Each list runs one statement that reads the version, and one that reads the rows. A third statement reads members of collections.
+		// Each list runs two statements: one reads the version, and one reads the rows. If the cache lacks the labels, a third statement reads
+		// members of collections.
 		require.Equal(t, 3, statements(), "for the first list, the statement must read only those members of collections that are on the page")
-		require.Equal(t, 3, statements(), "the second list reads all members of the collections, for the cache")
+		require.Equal(t, 3, statements(), "the second list must read all members of the collections, for the cache")
 		require.Equal(t, 2, statements())
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		require.Equal(t, 2, statements(), "new counts do not change labels")
+		require.Equal(t, 2, statements(), "new counts must not cause a read of labels")
 		_, err := o.UpdateCollection(t.Context(), launch, store.CollectionPatch{Name: new("Start")})
 		require.NoError(t, err)
 		require.Equal(t, 3, statements())

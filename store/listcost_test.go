@@ -71,8 +71,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 		return values
 	}
 	require.Equal(t, []string{"40", "0"}, row(`SELECT CAST(generic_plans AS text), CAST(custom_plans AS text) FROM pg_prepared_statements
- WHERE statement LIKE 'SELECT videos.latest_views%'`), "number of executions with the kept plan, and with a plan of their own")
-	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements are planned as usual")
+ WHERE statement LIKE 'SELECT videos.latest_views%'`), "40 executions must use the kept plan, and none must use a plan of its own")
+	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
 // An Org that reads the version with its first list must read the version before all other data. Otherwise the ETag of an answer could
@@ -139,7 +139,7 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 		db.Guard.Statements()
 		_, err := o.Video(t.Context(), store.VideoRef{ID: video})
 		require.NoError(t, err)
-		require.Len(t, db.Guard.Statements(), 2, "one statement reads the version, and one reads the video")
+		require.Len(t, db.Guard.Statements(), 2, "one statement must read the version, and one the video")
 	})
 }
 
@@ -160,7 +160,7 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 		require.EqualValues(t, 3, total)
 		total, again := list(o, &platforms[0])
 		require.EqualValues(t, 3, total)
-		require.Equal(t, first-1, again, "the second list does not count the rows again")
+		require.Equal(t, first-1, again, "the second list must not count the rows again")
 
 		platforms[0], platforms[1] = platforms[1], platforms[0]
 		total, _ = list(o, &platforms[0])
@@ -205,7 +205,7 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 		return (after.TotalAlloc - before.TotalAlloc) / 21 // 21 runs, because AllocsPerRun runs the function once before it counts 20 runs
 	}
 	bytesPerRow := (bytes(2000) - bytes(200)) / 1800
-	require.Less(t, bytesPerRow, uint64(1000), "the memory for the rows is allocated once")
+	require.Less(t, bytesPerRow, uint64(1000), "the memory for the rows must be allocated once")
 	t.Logf("%.3f allocations and %d bytes for each row", perRow, bytesPerRow)
 }
 

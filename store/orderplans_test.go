@@ -126,9 +126,8 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. The parameter
-// columns has the names of the columns besides organisation_id and id. The parameter values has their SQL values, in which {n} is the
-// number of the row in the organisation.
+// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns has the names of the
+// columns besides organisation_id and id, and values has their SQL values. In a value, {n} stands for the number of the row in the organisation.
 func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"

@@ -21,14 +21,14 @@ func TestOrganisation_returnsTheOrganisationThatWasCreated(t *testing.T) {
 			CreatedAt: store.InstantOf(db.Clock.Now())}, first)
 		db.Clock.Advance(time.Microsecond)
 		second, err := db.CreateOrganisation(t.Context(), first.Name, store.TierPremium, store.SubscriptionActive)
-		require.NoError(t, err, "names need not be unique")
+		require.NoError(t, err, "several organisations must be able to have the same name")
 
 		got, err := db.Organisation(t.Context(), first.ID)
 		require.NoError(t, err)
 		require.Equal(t, first, got)
 		all, err := db.Organisations(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []store.Organisation{first, second}, all, "the oldest organisation comes first")
+		require.Equal(t, []store.Organisation{first, second}, all, "the oldest organisation must come first")
 
 		require.NoError(t, db.SetTier(t.Context(), first.ID, store.TierBasic))
 		require.NoError(t, db.SetSubscription(t.Context(), first.ID, store.SubscriptionActive))
@@ -118,7 +118,7 @@ func TestShortLinks_areStoredFor30Days(t *testing.T) {
 		db.Clock.Advance(time.Microsecond)
 		require.Equal(t, map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}, known())
 		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 3)}))
-		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "an expired short link can get a new target")
+		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "an expired short link must be able to get a new target")
 
 		none, err := db.ShortLinks(t.Context(), nil)
 		require.NoError(t, err)

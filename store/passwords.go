@@ -16,7 +16,7 @@ var hashing = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
 func HashPassword(ctx context.Context, password string) (string, error) {
-	if err := enterHashing(ctx); err != nil {
+	if err := waitForHashing(ctx); err != nil {
 		return "", err
 	}
 	defer func() { <-hashing }()
@@ -25,16 +25,16 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 
 // PasswordMatches returns true if hash was computed from password.
 func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
-	if err := enterHashing(ctx); err != nil {
+	if err := waitForHashing(ctx); err != nil {
 		return false, err
 	}
 	defer func() { <-hashing }()
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// enterHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from
+// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from
 // hashing afterwards.
-func enterHashing(ctx context.Context) error {
+func waitForHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // a select chooses at random if both of its cases are ready, so check ctx before it
 	}

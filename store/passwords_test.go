@@ -13,10 +13,10 @@ func TestPasswordMatches_acceptsOnlyThePasswordOfTheHash(t *testing.T) {
 	t.Parallel()
 	hash, err := store.HashPassword(t.Context(), "pässword 🐶")
 	require.NoError(t, err)
-	require.Regexp(t, `^\$argon2id\$v=19\$m=19456,t=2,p=1\$`, hash, "the parameters that OWASP recommends")
+	require.Regexp(t, `^\$argon2id\$v=19\$m=19456,t=2,p=1\$`, hash, "the hash must have the parameters that OWASP recommends")
 	again, err := store.HashPassword(t.Context(), "pässword 🐶")
 	require.NoError(t, err)
-	require.NotEqual(t, hash, again, "each hash has its own salt")
+	require.NotEqual(t, hash, again, "each hash must have its own salt")
 	for password, want := range map[string]bool{"pässword 🐶": true, "password": false, "": false, "pässword 🐶 ": false} {
 		ok, err := store.PasswordMatches(t.Context(), password, hash)
 		require.NoError(t, err)

@@ -70,14 +70,14 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		storetest.Track(t, late, l) // the clock shows the same time as at the claim
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be due while it is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
-		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the result of the first fetch is also stored for the second organisation")
+		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the result of the first fetch must also be stored for the second organisation")
 
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{storetest.Outcome(db, again.Targets[0], storetest.Views(2))}))
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is not fetched a third time")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be fetched a third time")
 	})
 }
 

@@ -30,9 +30,9 @@ func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (c
 	return collection, members
 }
 
-// The test sorts the videos of a collection by each column. The videos of each page must have the same order as in the list of all videos,
-// which the database sorts. The test reads pages by number and by cursor, with and without the ids of the videos in the cache.
-func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
+// The test sorts the videos of a collection by each column. The videos of each page must have the same order as in the list of all videos. The
+// database sorts that list. The test reads pages by number and by cursor, with and without the ids of the videos in the cache.
+func TestVideos_ofACollectionHaveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

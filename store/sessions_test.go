@@ -23,7 +23,7 @@ func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
 		require.NoError(t, err)
 		random, err := base64.RawURLEncoding.DecodeString(secret)
 		require.NoError(t, err)
-		require.Len(t, random, 32, "a secret has 256 random bits")
+		require.Len(t, random, 32, "a secret must have 256 random bits")
 
 		id, err := db.AuthenticateSession(ctx, secret)
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
 			_, err = db.AuthenticateSession(ctx, wrong)
 			require.ErrorIs(t, err, store.ErrTokenUnknown, wrong)
 		}
-		require.NotContains(t, storetest.Column[string](t, db, "SELECT CAST(hash AS text) FROM sessions"), secret, "only a hash is stored")
+		require.NotContains(t, storetest.Column[string](t, db, "SELECT CAST(hash AS text) FROM sessions"), secret, "only a hash must be stored")
 
 		require.NoError(t, db.EndSession(ctx, secret))
 		_, err = db.AuthenticateSession(ctx, secret)
@@ -86,7 +86,7 @@ func TestLoginLink_canBeUsedOnce(t *testing.T) {
 			require.Equal(t, o.ID(), id.Organisation.ID)
 		}
 		_, err = db.AuthenticateSession(ctx, link)
-		require.ErrorIs(t, err, store.ErrTokenUnknown, "a login link is not a session")
+		require.ErrorIs(t, err, store.ErrTokenUnknown, "a login link must not work as a session")
 
 		sessions := make([]string, 4)
 		var wait sync.WaitGroup

@@ -33,8 +33,8 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
 
 		db.Clock.Advance(48 * time.Hour)
-		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "a stopped video is not fetched")
-		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets")[0], "the target is deleted from the queue")
+		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "a stopped video must not be fetched")
+		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets")[0], "the target must be deleted from the queue")
 	})
 }
 
@@ -84,7 +84,7 @@ func TestStopVideos_stopsNothingIfAllVideosAreRequiredAndOneIsUnknown(t *testing
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos are still in the fetch queue")
+		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos must still be in the fetch queue")
 	})
 }
 

@@ -132,7 +132,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}
-	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls has calls of each exported method of Org")
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls must have calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
@@ -175,15 +175,15 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				require.Equal(t, want, replaceIDs(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
 				own := replaceIDs(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
 				if !reads {
-					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation changed", name, i)
+					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation must not change", name, i)
 				}
 				if !slices.Contains(takesNoID, name) && own == want {
-					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call ignores its arguments", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call must change rows, because its answer does not depend on the ids in the arguments", name, i)
 				}
 			}
 		}
 		require.Equal(t, otherRows, storetest.StoredRows(t, db, other))
-		t.Run("the guard refuses each statement without one of its conditions", func(t *testing.T) {
+		t.Run("a statement that lacks a condition on the organisation", func(t *testing.T) {
 			statements, mutants := db.Guard.Statements(), 0
 			slices.Sort(statements)
 			statements = slices.Compact(statements)
@@ -194,10 +194,10 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 						continue
 					}
 					mutants++
-					require.Error(t, storetest.CheckStatement(m.Text), "the guard accepts a statement without the %s: %s", m.Without, m.Text)
+					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Without, m.Text)
 				}
 			}
-			require.Greater(t, mutants, len(statements)/2, "Mutants finds too few conditions")
+			require.Greater(t, mutants, len(statements)/2, "Mutants must find more conditions")
 		})
 	})
 }

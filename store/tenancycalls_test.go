@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org, by the name of the method. The parameter x has the ids, links and names that a call passes
-// to the method. They can belong to another organisation. The parameter mine has the ids, links and names of the calling organisation.
+// tenantCalls has calls of every method of Org, by the name of the method. A call passes the ids, links and names in x to the method. They can belong
+// to another organisation. Those in mine belong to the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -380,32 +380,32 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 	return newAnswer(nil, list.Rows)
 }
 
-// videosBy returns a function that calls Org.Videos. The function set adds conditions to the query.
-func videosBy(set func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// videosBy returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
+func videosBy(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
-		set(&q, x)
+		addConditions(&q, x)
 		page, err := o.Videos(ctx, q)
 		return newAnswer(err, page)
 	}
 }
 
-// accountsBy returns a function that calls Org.Accounts. The function set adds conditions to the query.
-func accountsBy(set func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// accountsBy returns a function that calls Org.Accounts. The function addConditions adds conditions to the query.
+func accountsBy(addConditions func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
-		set(&q, x)
+		addConditions(&q, x)
 		page, err := o.Accounts(ctx, q)
 		return newAnswer(err, page)
 	}
 }
 
-// collectionsBy returns a function that calls Org.Collections. The function set adds conditions to the query.
-func collectionsBy(set func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// collectionsBy returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
+func collectionsBy(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
-		set(&q, x)
+		addConditions(&q, x)
 		page, err := o.Collections(ctx, q)
 		return newAnswer(err, page)
 	}

@@ -42,7 +42,7 @@ func TestThumbnails_areTriedFourTimesAtGrowingIntervals(t *testing.T) {
 		require.InDeltaSlice(t, []float64{0, 1.0 / 6, 5.0 / 6, 3.5}, hours, 0.01)
 
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{old}))
-		require.Empty(t, dueThumbnails(t, db, 10), "the same address is not tried again")
+		require.Empty(t, dueThumbnails(t, db, 10), "the same address must not be tried again")
 		fresh := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/new.jpeg"}
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{fresh}))
 		require.Equal(t, []string{fresh.URL}, dueThumbnails(t, db, 10))
@@ -56,7 +56,7 @@ func TestRequestThumbnails_doesNotRequestAPictureAgainIfACopyIsStored(t *testing
 		second := store.Thumbnail{Platform: link.YouTube, ExternalID: "1", URL: "https://i.ytimg.com/vi/1/mqdefault.jpg"}
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{first, second}))
 		require.Len(t, dueThumbnails(t, db, 1), 1)
-		require.Len(t, dueThumbnails(t, db, 5), 1, "a claimed picture is not claimed again")
+		require.Len(t, dueThumbnails(t, db, 5), 1, "a claimed picture must not be claimed again")
 		_, err := db.ThumbnailImage(t.Context(), first.Platform, first.ExternalID)
 		require.ErrorIs(t, err, store.ErrNotFound)
 
@@ -65,11 +65,11 @@ func TestRequestThumbnails_doesNotRequestAPictureAgainIfACopyIsStored(t *testing
 		require.NoError(t, err)
 		require.Equal(t, "jpeg", string(image))
 		_, err = db.ThumbnailImage(t.Context(), second.Platform, second.ExternalID)
-		require.ErrorIs(t, err, store.ErrNotFound, "the same id on another platform")
+		require.ErrorIs(t, err, store.ErrNotFound, "a stored copy must not be returned for the same id on another platform")
 
 		first.URL += "?signature=2"
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{first}))
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, []string{second.URL}, dueThumbnails(t, db, 10), "a stored copy is not fetched again")
+		require.Equal(t, []string{second.URL}, dueThumbnails(t, db, 10), "a stored copy must not be fetched again")
 	})
 }

@@ -83,7 +83,7 @@ func TestToken_isStoredOnlyAsAHash(t *testing.T) {
 		require.NotContains(t, string(hash[0]), secret)
 		for _, given := range []string{string(hash[0]), hex.EncodeToString(hash[0])} {
 			_, err := db.Authenticate(t.Context(), given)
-			require.ErrorIs(t, err, store.ErrTokenUnknown, "the stored hash is not a valid token")
+			require.ErrorIs(t, err, store.ErrTokenUnknown, "the stored hash must not be a valid token")
 		}
 	})
 }
@@ -105,17 +105,17 @@ func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 		require.NoError(t, auth(secret))
 		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID))
 		at := store.InstantOf(db.Clock.Now())
-		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "a token is refused right after its revocation")
+		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "a token must be refused right after its revocation")
 		db.Clock.Advance(time.Microsecond)
 		require.ErrorIs(t, auth(secret), store.ErrTokenExpired)
-		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "a second revocation is no error")
+		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "a second revocation must be no error")
 		require.ErrorIs(t, auth(other), store.ErrTokenRevoked)
 		require.ErrorIs(t, db.RevokeToken(t.Context(), store.NewID()), store.ErrNotFound)
 
 		tokens, err := db.Tokens(t.Context(), o.ID())
 		require.NoError(t, err)
 		revoked.RevokedAt = &at
-		require.Equal(t, []store.Token{expiring, revoked}, tokens, "the oldest token comes first, ended tokens are included, and a second revocation keeps the time of the first")
+		require.Equal(t, []store.Token{expiring, revoked}, tokens, "the oldest token must come first, ended tokens must be included, and a second revocation must keep the time of the first")
 	})
 }
 
@@ -163,7 +163,7 @@ func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 		require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM api_tokens"))
 		longest, _, err := db.CreateToken(t.Context(), org, strings.Repeat("ä", 100), []store.Scope{"write", "read", "write"}, 0)
 		require.NoError(t, err)
-		require.Equal(t, bothScopes, longest.Scopes, "each scope is stored once")
+		require.Equal(t, bothScopes, longest.Scopes, "each scope must be stored once")
 	})
 }
 

@@ -23,17 +23,17 @@ func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
 		tracked := storetest.Track(t, o, l)
 		require.Len(t, tracked, 1)
-		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "a new video is neither existing nor already tracked")
+		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "the result for a new video must not call it existing or already tracked")
 
 		v := storetest.VideoOf(t, o, l)
-		require.NotNil(t, v.LinkedAccountID, "the account is known from the link")
+		require.NotNil(t, v.LinkedAccountID, "the account must be known from the link")
 		require.Equal(t, store.Video{OrganisationID: o.ID(), ID: tracked[0].VideoID, Platform: link.TikTok, ExternalID: "7301234567890123456",
 			Link: "https://www.tiktok.com/@someone/video/7301234567890123456", Username: "someone", LinkedAccountID: v.LinkedAccountID,
 			CreatedAt: store.InstantOf(db.Clock.Now()), Direct: true,
-			FetchState: store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: new(store.InstantOf(db.Clock.Now()))}}, v, "all counts are null before the first fetch")
+			FetchState: store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: new(store.InstantOf(db.Clock.Now()))}}, v, "all counts must be null before the first fetch")
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		require.Equal(t, *v.LinkedAccountID, a.ID)
-		require.False(t, a.Tracked, "the account is linked, not tracked")
+		require.False(t, a.Tracked, "the account must be linked, not tracked")
 
 		nameless := storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		storetest.Track(t, o, nameless)
@@ -80,17 +80,17 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
-		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "the video exists, but is not tracked")
+		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "the result for a stopped video must call it existing, but not already tracked")
 		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
-		require.EqualValues(t, 100, *v.LatestViews, "the counts are kept")
+		require.EqualValues(t, 100, *v.LatestViews, "the counts must be kept")
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
-		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video is fetched again")
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video must be fetched again")
 		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
-		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history continues")
+		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must continue")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
 	})
 }
@@ -144,7 +144,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 			return names
 		}
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
-			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked is added too")
+			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must be added too")
 		}
 		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.Clip(t, 0)).ID)
 
@@ -152,10 +152,10 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Collections, 4)
 		birds, small := page.Collections[0], page.Collections[3]
-		require.Equal(t, "dogs", small.Name, "names are case-sensitive")
+		require.Equal(t, "dogs", small.Name, "names must be case-sensitive")
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: birds.ID, Name: "Birds", Access: store.AccessPrivate, CreatedBy: token,
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
-		require.Equal(t, dogs.ID, page.Collections[2].ID, "the existing collection is used")
+		require.Equal(t, dogs.ID, page.Collections[2].ID, "the existing collection must be used")
 
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionNames: []string{"Birds"}})
 		require.NoError(t, err)
@@ -177,13 +177,13 @@ func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		require.ErrorAs(t, err, &missing)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Equal(t, "collection", missing.Kind)
-		require.ElementsMatch(t, []string{unknown.String(), foreign.ID.String()}, missing.Names, "a collection of another organisation counts as unknown")
+		require.ElementsMatch(t, []string{unknown.String(), foreign.ID.String()}, missing.Names, "a collection of another organisation must count as unknown")
 
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 1, "no collection was created")
+		require.Len(t, page.Collections, 1, "no collection must be created")
 	})
 }
 
@@ -213,11 +213,11 @@ func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 				fresh++
 			}
 		}
-		require.Equal(t, 1, fresh, "exactly one request started to track the video")
+		require.Equal(t, 1, fresh, "exactly one request must start to track the video")
 		page := storetest.ListVideos(t, o, store.VideoQuery{})
 		require.EqualValues(t, 1, page.Total)
 		require.Len(t, page.Videos, 1)
-		require.Len(t, page.Videos[0].Labels, 1, "the collection was created once")
+		require.Len(t, page.Videos[0].Labels, 1, "the collection must be created once")
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 	})
 }
@@ -344,7 +344,7 @@ func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *te
 		require.Equal(t, queue.LaneInteractive, at[0].Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), at[0], at[0].At, []ingest.Outcome{storetest.Outcome(db, at[0].Targets[0], storetest.Views(1)), storetest.Outcome(db, at[0].Targets[1], storetest.Views(1))}))
 		db.Clock.Advance(72 * time.Hour)
-		require.Len(t, storetest.DueTargets(t, db), 6, "a pending video is never due")
+		require.Len(t, storetest.DueTargets(t, db), 6, "a pending video must never be due")
 	})
 }
 
@@ -370,7 +370,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 6)).LatestViews)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 7)).LatestViews)
 
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "the second call changes nothing")
+		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "the second call must change nothing")
 	})
 }
 

@@ -29,7 +29,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			require.NoError(t, err)
 			return v.Version
 		}
-		require.Positive(t, version(o), "a new organisation has a version")
+		require.Positive(t, version(o), "a new organisation must have a version")
 		var collection store.Collection
 		var videoID, accountID uuid.UUID
 		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -96,7 +96,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			require.NoError(t, step.do(), step.name)
 			require.Greater(t, version(o), before, step.name)
 			if step.name != "retention" {
-				require.Equal(t, others, version(other), "%s: the version of the other organisation changed", step.name)
+				require.Equal(t, others, version(other), "%s: the version of the other organisation must not change", step.name)
 			}
 		}
 	})
@@ -128,7 +128,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 				case err == nil:
 					made.Add(1)
 				case !ok || refused.Limit != limit:
-					t.Errorf("collection %d could not be created: %v", i, err)
+					t.Errorf("it must be possible to create collection %d: %v", i, err)
 				}
 			})
 		}
@@ -141,9 +141,9 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation can have at most 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
-		require.NoError(t, err, "an existing collection does not count as new")
+		require.NoError(t, err, "an existing collection must not count as new")
 		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
-		require.LessOrEqual(t, videos.Total, int64(limit+1), "a request that was refused tracks nothing")
+		require.LessOrEqual(t, videos.Total, int64(limit+1), "a refused request must track nothing")
 	})
 }

@@ -341,7 +341,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
-			require.Equal(t, l.ID, seen[i], "each video is returned once, in order")
+			require.Equal(t, l.ID, seen[i], "each video must be returned once, in order")
 		}
 	})
 }

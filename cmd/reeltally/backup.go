@@ -139,7 +139,7 @@ func printBackup(p boot.Process, asJSON bool, file, verb string, s backup.Summar
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, verb, counted(s.Rows, "row"),
-		counted(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
+	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
+		numberWithNoun(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
 	return err
 }

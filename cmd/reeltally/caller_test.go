@@ -320,6 +320,6 @@ func TestTable_alignsNumbersAndShortensTheWideColumn(t *testing.T) {
 	columns = append(columns, column{title: "ID", extra: true})
 	rows = [][]string{{"A very long title of a video", "1,200", "01938c33"}}
 	require.Equal(t, "TITLE     VIEWS  ID\nA very …  1,200  01938c33\n", formatColumns(columns, rows, 25))
-	require.Equal(t, "TITLE            VIEWS\nA very long ti…  1,200\n", formatColumns(columns, rows, 22), "the table must leave out the column whose field extra is true")
+	require.Equal(t, "TITLE            VIEWS\nA very long ti…  1,200\n", formatColumns(columns, rows, 22), "the table must leave out the column that is marked as extra")
 	require.Equal(t, "a b", plainText("a\n\x1b\u202eb"))
 }

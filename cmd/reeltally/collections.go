@@ -97,7 +97,7 @@ func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb
 			if c.JSON {
 				err = writeJSON(p.Stdout, answer)
 			} else {
-				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", verb, counted(changed, members.noun))
+				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", verb, numberWithNoun(changed, members.noun))
 			}
 			if err != nil {
 				return err

@@ -286,7 +286,7 @@ func checkCollecting(ctx context.Context, st *store.Store, sources []source.Sour
 		}
 	}
 	dueFor := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	found := fmt.Sprintf("%s due, the oldest for %s", counted(due, "target"), dueFor)
+	found := fmt.Sprintf("%s due, the oldest for %s", numberWithNoun(due, "target"), dueFor)
 	switch {
 	case due == 0:
 		out = append(out, finding{"queue", stateOK, "nothing is due", ""})

@@ -68,10 +68,10 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		addProblem(p.NeverFetched, p.Targets, "requested more than 36h ago and never fetched")
 		addProblem(p.Stale, existing, "with numbers older than 48h")
 		if len(problems) == 0 {
-			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %s fetched within 36h", p.Fresh, counted(existing, "target")), ""})
+			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %s fetched within 36h", p.Fresh, numberWithNoun(existing, "target")), ""})
 			continue
 		}
-		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", counted(p.Targets, "target"), strings.Join(problems, "; ")),
+		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
 			"See the source's check above and reeltally status: a collector, a source or budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
 		if p.Fresh == 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found

@@ -147,13 +147,13 @@ func (s *statusSystem) waitFor(id, status string) {
 	s.advanceUntil(id, status, 0)
 }
 
-// advanceUntil repeatedly advances the clock of the test by the duration step, until the video has the given fetch status.
-func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
+// advanceUntil advances the clock of the test by the interval again and again, until the video has the given fetch status.
+func (s *statusSystem) advanceUntil(id, status string, interval time.Duration) {
 	s.t.Helper()
 	s.await(func() (done bool, state any) {
 		v := s.getVideo(id)
 		if v["fetch_status"] != status {
-			s.db.Clock.Advance(step)
+			s.db.Clock.Advance(interval)
 		}
 		return v["fetch_status"] == status, v
 	})
@@ -199,8 +199,8 @@ func (s *statusSystem) getVideo(id string) map[string]any {
 	return s.callAPI(http.MethodGet, "/videos/"+id, nil)
 }
 
-// setFault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If the parameter kind is "", all
-// sources work normally again.
+// setFault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If kind is "", all sources work normally
+// again.
 func (s *statusSystem) setFault(source, kind string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`
@@ -309,7 +309,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 			}
 		}
 
-		operator := operatorAt(t, db.URL)
+		operator := newOperator(t, db.URL)
 		printed := operator("status")
 		for _, status := range []string{"failing", "private", "restricted", "gone", "unsupported", "stopped", "pending"} {
 			require.Regexp(t, `(tiktok|instagram|youtube|all) +video +`+status+` +[1-9]`, printed)

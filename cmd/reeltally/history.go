@@ -109,7 +109,7 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 }
 
 func writeNoPoints(w io.Writer, days int) error {
-	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", counted(days, "day"))
+	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", numberWithNoun(days, "day"))
 	return err
 }
 
@@ -147,7 +147,7 @@ func chartRows(oldestFirst []chartPoint) [][]string {
 	var day time.Time
 	for _, p := range oldestFirst {
 		if missing := int(p.day.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
-			rows = append(rows, []string{"…", "", "", counted(missing, "day") + " without a point"})
+			rows = append(rows, []string{"…", "", "", numberWithNoun(missing, "day") + " without a point"})
 		}
 		day = p.day
 		n, gain, bar := p.count, "", ""

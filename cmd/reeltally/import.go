@@ -125,10 +125,10 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	var b strings.Builder
 	line := func(n int64, noun, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+format+"\n", append([]any{counted(n, noun)}, args...)...)
+			fmt.Fprintf(&b, "  "+format+"\n", append([]any{numberWithNoun(n, noun)}, args...)...)
 		}
 	}
-	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, org.Name, org.ID, counted(s.Rows, "row"))
+	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, org.Name, org.ID, numberWithNoun(s.Rows, "row"))
 	line(s.Videos, "video", "%s")
 	line(s.New, "new video", "%s")
 	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")

@@ -117,7 +117,7 @@ func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 		case len(applied) == 0:
 			_, err = fmt.Fprintln(p.Stdout, "The schema was already up to date; nothing to do.")
 		default:
-			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; %s applied, up to number %d.\n", counted(len(applied), "migration"), applied[len(applied)-1])
+			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; %s applied, up to number %d.\n", numberWithNoun(len(applied), "migration"), applied[len(applied)-1])
 		}
 		if err != nil || !c.Citus {
 			return err
@@ -135,7 +135,7 @@ func (c *migrateCommand) distributeTables(ctx context.Context, p boot.Process, s
 	case len(distributed) == 0:
 		_, err = fmt.Fprintln(p.Stdout, "All tables were already distributed by Citus.")
 	default:
-		_, err = fmt.Fprintf(p.Stdout, "Citus now distributes %s: %s.\n", counted(len(distributed), "table"), strings.Join(distributed, ", "))
+		_, err = fmt.Fprintf(p.Stdout, "Citus now distributes %s: %s.\n", numberWithNoun(len(distributed), "table"), strings.Join(distributed, ", "))
 	}
 	return err
 }

@@ -133,7 +133,7 @@ func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, re
 		return writeJSON(p.Stdout, n)
 	}
 	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %s, %s and %s.\nThe migration needs one request for each video and collection.\n",
-		from.Name, counted(n.Collections, "collection"), counted(n.Accounts, "account"), counted(n.Videos, "video"))
+		from.Name, numberWithNoun(n.Collections, "collection"), numberWithNoun(n.Accounts, "account"), numberWithNoun(n.Videos, "video"))
 	return err
 }
 
@@ -145,7 +145,7 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 	var b strings.Builder
 	line := func(n int64, noun, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+format+"\n", append([]any{counted(n, noun)}, args...)...)
+			fmt.Fprintf(&b, "  "+format+"\n", append([]any{numberWithNoun(n, noun)}, args...)...)
 		}
 	}
 	fmt.Fprintf(&b, "Copied to %s (%s):\n", org.Name, org.ID)

@@ -77,7 +77,7 @@ func (c *seedCommand) printOrganisations(p boot.Process, orgs []uuid.UUID) error
 				ID uuid.UUID `json:"organisation_id"`
 			}{id})
 		} else {
-			_, err = fmt.Fprintf(p.Stdout, "Organisation %s has %s with %s of history.\n", id, counted(c.Videos, "video"), counted(c.Days, "day"))
+			_, err = fmt.Fprintf(p.Stdout, "Organisation %s has %s with %s of history.\n", id, numberWithNoun(c.Videos, "video"), numberWithNoun(c.Days, "day"))
 		}
 		if err != nil {
 			return err

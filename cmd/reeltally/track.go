@@ -58,7 +58,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	for batch := range slices.Chunk(links, maxLinks) {
 		results, warnings, err := sendRequest(api, batch, collections)
 		if err != nil {
-			return fmt.Errorf("a request failed after %s had been sent: %w", counted(done, "link"), err)
+			return fmt.Errorf("a request failed after %s had been sent: %w", numberWithNoun(done, "link"), err)
 		}
 		for _, result := range results {
 			if result.failure != nil {
@@ -75,7 +75,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 		bar.set(ctx, int64(done), 0)
 	}
 	if failed > 0 {
-		return fmt.Errorf("not saved: %s", counted(failed, "link"))
+		return fmt.Errorf("not saved: %s", numberWithNoun(failed, "link"))
 	}
 	return nil
 }

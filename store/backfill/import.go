@@ -173,7 +173,7 @@ func (i *importing) importVideos() ([]ImportedVideo, error) {
 		v, exists := known[queue.TargetKey(links[n].Platform, links[n].ID)]
 		out[n].New, out[n].Stopped = !exists, v.Removed || !exists && i.in[n].Stopped
 		m := &mergedVideo{in: &i.in[n], isNew: !exists, before: v, stored: stored[v.ID]}
-		out[n].Results = m.classify(i.Now.Day(), store.DatabaseOf(i.Org).Retention())
+		out[n].Results = m.classifyPoints(i.Now.Day(), store.DatabaseOf(i.Org).Retention())
 		classified[n] = m
 	}
 	if err := i.requireDataKind(classified); err != nil {

@@ -58,9 +58,9 @@ func (v scenarioVideo) linkOf(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// trackAndFetch tracks the videos of a scenario. It fetches each point for which the function wanted returns true, on the day of the point.
-// A video is tracked on the day of its first such point.
-func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
+// trackAndFetch tracks the videos of a scenario. It fetches each point for which isWanted returns true, on the day of the point. A video is tracked
+// on the day of its first such point.
+func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, isWanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
 	for day := range s.days {
@@ -68,7 +68,7 @@ func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, or
 		facts := map[link.Link]ingest.VideoFacts{}
 		for n, v := range s.videos {
 			p, ok := v.points[day]
-			if !ok || !wanted(p) {
+			if !ok || !isWanted(p) {
 				continue
 			}
 			if !known[n] {
@@ -158,7 +158,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 			before := storetest.StoredRows(t, db, imported)
 			dry, err := backfill.Import(t.Context(), imported, videos, true)
 			require.NoError(t, err)
-			require.Equal(t, before, storetest.StoredRows(t, db, imported), "a dry run writes nothing")
+			require.Equal(t, before, storetest.StoredRows(t, db, imported), "a dry run must write nothing")
 			parts := [][]backfill.ImportVideo{videos}
 			if rapid.Bool().Draw(rt, "in two parts") && len(videos) > 1 {
 				parts = [][]backfill.ImportVideo{videos[1:], videos[:1]}
@@ -180,7 +180,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 			once := storetest.StoredRows(t, db, imported)
 			again, err := backfill.Import(t.Context(), imported, videos, false)
 			require.NoError(t, err)
-			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "repeating the import changes nothing")
+			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "repeating the import must change nothing")
 			for _, v := range again {
 				require.False(t, v.New)
 				for _, result := range v.Results {
@@ -218,7 +218,7 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 7))))
 		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 100))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import does not change an imported point")
+		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import must not change an imported point")
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.InDelta(t, 25, *v.Increase1d, 1e-9)
@@ -310,7 +310,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 				require.Equal(t, backfill.PointAdded, f)
 			}
 		}
-		require.InDelta(t, 43, folded, 2, "six of seven old points become part of a weekly point")
+		require.InDelta(t, 43, folded, 2, "six of seven old points must become part of a weekly point")
 		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
 		require.NoError(t, err)
 		for _, p := range history {
@@ -331,7 +331,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		db.Clock.Advance(5 * 24 * time.Hour)
 		require.NotContains(t, importResults(t, o, importOf(l, points...)), backfill.PointAdded)
-		require.Equal(t, once, storetest.StoredRows(t, db, o), "repeating the import later changes nothing either")
+		require.Equal(t, once, storetest.StoredRows(t, db, o), "repeating the import later must change nothing either")
 	})
 }
 
@@ -396,11 +396,11 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 		in[0].UploadedAt = new(day - 2)
 		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, importResults(t, o, in))
 		in = importOf(l, viewsPoint(day-4, 3))
-		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, importResults(t, o, in), "the first import has stored the upload date")
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, importResults(t, o, in), "a point must not be earlier than the upload date that the first import has stored")
 
 		recent := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
 		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
-			importResults(t, o, importOf(recent, viewsPoint(day-7, 1), viewsPoint(day-6, 2), viewsPoint(day-4, 3))), "the upload day is known from the id")
+			importResults(t, o, importOf(recent, viewsPoint(day-7, 1), viewsPoint(day-6, 2), viewsPoint(day-4, 3))), "a point must not be earlier than the upload day that the id contains")
 	})
 }
 
@@ -416,7 +416,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		require.Equal(t, "rick", storetest.VideoOf(t, o, watch).Username)
 		require.EqualValues(t, 1, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestUpdatedAt)
-		require.Empty(t, storetest.DueTargets(t, db), "imported videos are fetched on schedule, not at once")
+		require.Empty(t, storetest.DueTargets(t, db), "imported videos must be fetched on schedule, not at once")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []string{storetest.Clip(t, 1).ID}, storetest.DueTargets(t, db))
 
@@ -435,12 +435,12 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		require.NoError(t, err)
 		_, err = backfill.Import(t.Context(), db.Org(free.ID), importOf(storetest.Clip(t, 2), viewsPoint(day, 5)), false)
 		require.NoError(t, err)
-		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "without a subscription, the video is not fetched")
+		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "without a subscription, the video must not be fetched")
 	})
 }
 
-// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. It imports videos before
-// the first fetch of the account and after it. The source first reports the id in place of the handle, and later the handle.
+// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. It imports two videos before the
+// first fetch, and two videos after a source has reported the account's handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -462,7 +462,7 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 		require.EqualValues(t, 2, a.TotalVideosTracked)
 		require.Equal(t, byID.Canonical, a.Link)
 
-		// The source first reports the id in place of the handle, and later the handle.
+		// Two fetches: the source first reports the id in place of the handle, and then the handle.
 		for _, name := range []string{id, "rick"} {
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
 			require.Equal(t, a.ID, storetest.AccountByLink(t, o, byID).ID)
@@ -494,7 +494,7 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 		importResults(t, o, importOf(l, p))
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
-		require.EqualValues(t, 4, *v.LatestShares, "the imported count is the latest known one")
+		require.EqualValues(t, 4, *v.LatestShares, "the imported count must become the latest count")
 		require.EqualValues(t, 4, *v.LatestEngagement)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
 		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)

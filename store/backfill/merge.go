@@ -25,9 +25,9 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names no account
 }
 
-// classify returns what the import does with each imported point of the video. classify stores the points to import in m.added. It moves the stored
+// classifyPoints returns what the import does with each imported point of the video. classifyPoints stores the points to import in m.added. It moves the stored
 // points that the import replaces from m.stored to m.gone.
-func (m *mergedVideo) classify(today db.Date, retention db.Retention) []ImportResult {
+func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.firstPossibleDay()
 	oldest := today - retention.Daily
@@ -59,7 +59,7 @@ func (m *mergedVideo) classify(today db.Date, retention db.Retention) []ImportRe
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify later compares the
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classifyPoints later compares the
 // imported points with each other. The video can have no point before firstDay.
 func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()

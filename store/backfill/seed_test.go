@@ -34,9 +34,9 @@ func (p dataset) sortedIDs() []string {
 	return ids
 }
 
-// growingViews returns a function that returns the views on a day. The views start at from and grow by the same number each day.
-func growingViews(from, by int64) func(int) *int64 {
-	return func(day int) *int64 { return new(from + by*int64(day)) }
+// growingViews returns a function that returns the views on a day. The views start at firstViews and grow by the same number each day.
+func growingViews(firstViews, by int64) func(int) *int64 {
+	return func(day int) *int64 { return new(firstViews + by*int64(day)) }
 }
 
 // sampleDataset returns a dataset with four videos: one grows slowly, one grows fast, one lacks counts on some days, and one never has counts.
@@ -69,7 +69,7 @@ func (p dataset) factsOn(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// toBatch returns the dataset as an argument of Load. The last point of each video has the time now.
+// toBatch returns the dataset as an argument of Load. The last point of each video is of the present time.
 func (p dataset) toBatch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
@@ -172,16 +172,15 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// deliverEach claims every due video. As the result of the fetch, it stores the facts that the function facts returns for the video's
-// external id.
-func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
+// deliverEach claims every due video. As the result of the fetch, it stores the facts that factsOf returns for the video's external id.
+func deliverEach(t *testing.T, db *storetest.DB, factsOf func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))
 		require.NoError(t, err)
 		var outcomes []ingest.Outcome
 		for _, target := range c.Targets {
-			f := facts(target.ExternalID)
+			f := factsOf(target.ExternalID)
 			outcomes = append(outcomes, ingest.Outcome{Target: target, Facts: &f, Details: true, Source: "test",
 				NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"})
 		}
@@ -199,10 +198,10 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
 		require.Equal(t, today, points[0].Day)
-		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "there is a point for each day from the first weekly point on")
+		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "the history must have a point for each day from the first weekly point on")
 		weeks := map[store.Date]int{}
 		for i, p := range points {
-			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "the growth is constant, so interpolated points are exact")
+			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "interpolated points must be exact, because the growth is constant")
 			require.Equal(t, today-store.Date(i), p.Day)
 			if today-p.Day <= store.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality, "day %s", p.Day)
@@ -214,7 +213,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		for day := today - 199; day < today-store.DailyDays; day++ {
 			want[day.Week()] = 1
 		}
-		require.Equal(t, want, weeks, "one point is stored for each week")
+		require.Equal(t, want, weeks, "one point must be stored for each week")
 	})
 }
 
@@ -233,7 +232,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		b.Accounts[0].Days = []backfill.LoadFollowers{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
 
 		require.NoError(t, backfill.Load(t.Context(), o, b))
-		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations can have records with the same ids")
+		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations must be able to have records with the same ids")
 		once, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.EqualValues(t, 12, once[0].Followers)
@@ -249,10 +248,10 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 
 		c, err := o.Collection(t.Context(), parent, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 2, c.VideoCount, "the collection contains one video directly and one by a hashtag")
+		require.EqualValues(t, 2, c.VideoCount, "the collection must contain one video directly and one by a hashtag")
 		c, err = o.Collection(t.Context(), child, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 4, c.VideoCount, "the collection contains all videos of the account")
+		require.EqualValues(t, 4, c.VideoCount, "the collection must contain all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)
@@ -304,6 +303,6 @@ func TestLoad_refusesInvalidData(t *testing.T) {
 		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "points must be in the order of time, at most one on each day, and not in the future")
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
 		require.ErrorIs(t, backfill.Load(t.Context(), o, sampleDataset(2).toBatch(now)), store.ErrDuplicate)
-		require.Len(t, allVideos(t, o), 1, "a refused batch writes nothing")
+		require.Len(t, allVideos(t, o), 1, "a refused batch must write nothing")
 	})
 }

@@ -127,7 +127,7 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fillEmptyTables(t, db, fillAllTables(t, db))
 		file, written := writeBackup(t, db.Store)
-		require.NotContains(t, backupText(t, file), `"rows":0}`, "every table has rows")
+		require.NotContains(t, backupText(t, file), `"rows":0}`, "every table must have rows")
 		checked, err := backup.Check(bytes.NewReader(file), noProgress)
 		require.NoError(t, err)
 		require.Equal(t, written, checked)
@@ -225,7 +225,7 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 			}
 		}
 		_, err := restoreBackup(t, db, file)
-		require.NoError(t, err, "after all refused backups, the database is still empty")
+		require.NoError(t, err, "a refused backup must leave the database empty")
 	}
 }
 

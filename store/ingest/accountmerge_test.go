@@ -76,16 +76,16 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 
 		db.Clock.Advance(time.Hour) // the account @someone is due again only after a day
 		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
-		require.NotEqual(t, id, second.AccountID, "no source has reported yet that both handles belong to one account")
+		require.NotEqual(t, id, second.AccountID, "the records must stay separate until a source reports that both handles belong to one account")
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
 		require.NoError(t, err)
 		fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
 		storetest.DeliverAccount(t, db, renamedFacts(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
-		require.Equal(t, id, a.ID, "the id that was stored stays valid")
+		require.Equal(t, id, a.ID, "the id that was stored must stay valid")
 		require.Equal(t, before.TrackedAt, a.TrackedAt)
-		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked keeps its tracking type")
+		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked must keep its tracking type")
 		require.EqualValues(t, 110, *a.LatestFollowersCount)
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
@@ -148,9 +148,9 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		require.Equal(t, id, a.ID)
 		require.True(t, a.Tracked)
 		require.False(t, a.Removed)
-		require.Equal(t, store.TrackLatest200, *a.TrackingType, "tracking the account again sets the new tracking type")
+		require.Equal(t, store.TrackLatest200, *a.TrackingType, "tracking the account again must set the new tracking type")
 		require.Equal(t, began, *a.TrackedAt)
-		require.Equal(t, 5, storetest.TrackedVideos(t, o), "the videos of the account are tracked again")
+		require.Equal(t, 5, storetest.TrackedVideos(t, o), "the videos of the account must be tracked again")
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
 		requireOneTrackedAccount(t, db, o, id, 110)
 		db.Clock.Advance(25 * time.Hour)

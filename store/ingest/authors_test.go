@@ -52,7 +52,7 @@ func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 		require.Equal(t, "https://www.tiktok.com/@someone.else", after.Link)
 		require.Equal(t, "someone.else", storetest.VideoOf(t, o, l).Username)
 		_, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
-		require.ErrorIs(t, err, store.ErrNotFound, "no account has the old handle")
+		require.ErrorIs(t, err, store.ErrNotFound, "no account must have the old handle")
 	})
 }
 
@@ -131,7 +131,7 @@ func TestAccount_isNotCreatedIfTheAuthorOfAVideoIsUnknown(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(1)})
 		require.Nil(t, storetest.VideoOf(t, o, l).LinkedAccountID)
-		require.Nil(t, storetest.VideoOf(t, o, l).OutlierMultiplier, "there is no account to compare with")
+		require.Nil(t, storetest.VideoOf(t, o, l).OutlierMultiplier, "the outlier multiplier must be unknown without an account")
 		require.Empty(t, storetest.Column[string](t, db, "SELECT username FROM accounts"))
 	})
 }

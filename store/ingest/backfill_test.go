@@ -14,13 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is a fake account. The field page is the number of videos that its source lists by default. The field most is the largest number
-// of videos that its source lists.
+// channel is a fake account. Its source lists pageSize videos by default, and never more than maxListed videos.
 type channel struct {
-	page, most int
-	undated    bool
-	videos     []ingest.FoundVideo // all videos of the account, the newest first
-	pinned     []ingest.FoundVideo
+	pageSize, maxListed int
+	undated             bool
+	videos              []ingest.FoundVideo // all videos of the account, the newest first
+	pinned              []ingest.FoundVideo
 }
 
 // uploadVideos adds n videos that were uploaded at intervals of an hour, the newest an hour ago.
@@ -50,8 +49,8 @@ func (ch *channel) fetchUntilNotDue(t *testing.T, db *storetest.DB) []int {
 		require.Len(t, claims[0].Targets, 1)
 		target := claims[0].Targets[0]
 		depths = append(depths, target.Depth)
-		require.Less(t, len(depths), 5, "the target does not stop being due: %v", depths)
-		n := min(max(target.Depth, ch.page), ch.most, len(ch.videos))
+		require.Less(t, len(depths), 5, "the target must stop being due: %v", depths)
+		n := min(max(target.Depth, ch.pageSize), ch.maxListed, len(ch.videos))
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
 		db.Clock.Advance(time.Second)
@@ -68,18 +67,18 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 		before, fresh, all int // numbers of videos: uploaded before tracking began, uploaded later, and tracked at the end of the test
 		asked              []int
 	}{
-		"the first page contains a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
-		"28 new videos":                              {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
-		"28 new videos without dates":                {channel{page: 20, most: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
-		"new_only with 28 new videos":                {channel{page: 20, most: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
-		"new_only for an account that had no videos": {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
-		"new_only with 28 new videos without dates":  {channel{page: 20, most: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
-		"as many new videos as fit on a page":        {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
-		"150 new videos":                             {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
-		"more than 200 new videos":                   {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
-		"the source lists at most one page":          {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
-		"the source lists at most 200 videos":        {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
-		"fewer videos than fit on a page":            {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
+		"a known video on the first page":                          {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
+		"28 new videos":                                            {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
+		"28 new videos without dates":                              {channel{pageSize: 20, maxListed: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
+		"tracking type new_only with 28 new videos":                {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
+		"tracking type new_only for an account that had no videos": {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
+		"tracking type new_only with 28 new videos without dates":  {channel{pageSize: 20, maxListed: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
+		"as many new videos as fit on a page":                      {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
+		"150 new videos":                                           {channel{pageSize: 50, maxListed: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
+		"more than 200 new videos":                                 {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
+		"a source that lists at most one page":                     {channel{pageSize: 20, maxListed: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
+		"a source that lists at most 200 videos":                   {channel{pageSize: 20, maxListed: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
+		"fewer videos than fit on a page":                          {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +98,7 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 				require.Equal(t, c.asked, ch.fetchUntilNotDue(t, db))
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				db.Clock.Advance(25 * time.Hour)
-				require.Equal(t, []int{0}, ch.fetchUntilNotDue(t, db), "the next fetch needs one page only")
+				require.Equal(t, []int{0}, ch.fetchUntilNotDue(t, db), "the next fetch must request only one page")
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				storetest.RequireConsistent(t, db, o)
 			})
@@ -110,7 +109,7 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, ch := storetest.NewOrg(t, db), channel{page: 20, most: 5000}
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000}
 		ch.uploadVideos(t, db, 40)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		ch.fetchUntilNotDue(t, db)
@@ -118,7 +117,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 		db.Clock.Advance(week)
 		ch.uploadVideos(t, db, 28)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(ch.videos[:20]))
-		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "only a complete list sets discovered_at")
+		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "only a complete list must set discovered_at")
 
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth)
@@ -126,7 +125,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 		facts.Listed = false
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
-		require.Equal(t, []int{0, 200}, ch.fetchUntilNotDue(t, db), "after an answer without a list, the next fetch starts with one page and still finds the missing videos")
+		require.Equal(t, []int{0, 200}, ch.fetchUntilNotDue(t, db), "after an answer without a list, the next fetch must start with one page and still find the missing videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))
 	})
 }
@@ -134,7 +133,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTracking(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
+		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000, undated: true}
 		ch.uploadVideos(t, db, 300)
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
@@ -144,7 +143,7 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.uploadVideos(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
-		require.Equal(t, []int{200}, ch.fetchUntilNotDue(t, db), "one list of videos is stored for both organisations")
+		require.Equal(t, []int{200}, ch.fetchUntilNotDue(t, db), "one list of videos must be stored for both organisations")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))
 	})

@@ -15,13 +15,13 @@ import (
 )
 
 // countBatchStatements tracks new videos for some organisations, and stores a batch of answers for the videos twice. It returns the number of
-// statements of the second write. The parameter from is the number of the first video.
-func countBatchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int {
+// statements of the second write. firstVideo is the number of the first video.
+func countBatchStatements(t *testing.T, db *storetest.DB, orgs, firstVideo, videos int) int {
 	t.Helper()
 	const authors = 5
 	links := make([]link.Link, videos)
 	for i := range links {
-		links[i] = storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, from+i))
+		links[i] = storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, firstVideo+i))
 	}
 	for range orgs {
 		_, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos, Enqueue: videos})
@@ -49,7 +49,7 @@ func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T
 		few := countBatchStatements(t, db, 2, 0, 20) // two organisations, because a write for one organisation runs one statement fewer
 		many := countBatchStatements(t, db, 20, 1000, 20)
 		if db.Engine == "citus" {
-			require.LessOrEqual(t, many, 10*few, "on Citus, each statement runs at most once for each of the 20 organisations")
+			require.LessOrEqual(t, many, 10*few, "on Citus, each statement must run at most once for each of the 20 organisations")
 			return
 		}
 		// Each of the 18 additional organisations needs one more statement, which deletes the hashtags of changed titles.
@@ -67,13 +67,13 @@ func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(
 			many -= 2 // the larger batch needs one more INSERT for the points, and one more for the hashtags
 		}
 		require.Equal(t, few, many)
-		require.LessOrEqual(t, many, 18, "the limit includes the statement that reads which organisations record events")
+		require.LessOrEqual(t, many, 18, "each write must stay below the limit, which includes the statement that reads which organisations record events")
 		if db.Engine != "sqlite" {
 			var transactions int
 			require.NoError(t, db.Raw(t).QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT x) FROM (
 SELECT xmin::text AS x FROM videos WHERE latest_views >= 200 UNION ALL SELECT xmin::text FROM snapshots_daily WHERE views >= 200
 UNION ALL SELECT xmin::text FROM fetch_targets WHERE views >= 200 UNION ALL SELECT xmin::text FROM video_hashtags WHERE tag = 'day200') w`).Scan(&transactions))
-			require.Equal(t, 2, transactions, "one transaction for each of the two batches")
+			require.Equal(t, 2, transactions, "each of the two batches must be one transaction")
 		}
 	})
 }

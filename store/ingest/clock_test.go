@@ -42,7 +42,7 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	right := openWithOffset(t, db, 5*time.Minute)
 	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
-	require.True(t, ok, "the process with the wrong clock has not claimed the job")
+	require.True(t, ok, "the process with the wrong clock must not have claimed the job")
 	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }

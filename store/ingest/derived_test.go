@@ -92,11 +92,11 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "the growth of a day does not compare two fetches of the same day")
+		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "the growth of a day must not compare two fetches of the same day")
 
 		db.Clock.Advance(8 * 24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Equal(t, store.Growth{Increase1d: new(0.0), Increase7d: new(0.0), ViewsGained7d: new(int64(0))}, storetest.VideoOf(t, o, l).Growth, "0 means that the views did not change")
+		require.Equal(t, store.Growth{Increase1d: new(0.0), Increase7d: new(0.0), ViewsGained7d: new(int64(0))}, storetest.VideoOf(t, o, l).Growth, "the increase must be 0 if the views did not change")
 	})
 }
 
@@ -120,7 +120,7 @@ func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
 		require.EqualValues(t, 300, *v.LatestViews)
 		require.Equal(t, store.Growth{Increase7d: new(200.0), ViewsGained7d: new(int64(200))}, v.Growth)
 		require.Zero(t, measure(7, ingest.VideoFacts{Likes: new(int64(2))}).ViewsGained7d)
-		require.Zero(t, measure(0, ingest.VideoFacts{HiddenStats: new(true)}).Growth, "hidden views are unknown")
+		require.Zero(t, measure(0, ingest.VideoFacts{HiddenStats: new(true)}).Growth, "the growth must be unknown if the views are hidden")
 	})
 }
 
@@ -243,7 +243,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 
 // A batch that contains only some videos of an account must also change the multipliers of the account's other videos, because the median
 // of the account changes.
-func TestAcknowledge_updatesTheMultipliersOfTheAccountsOtherVideos(t *testing.T) {
+func TestAcknowledge_updatesTheMultipliersOfOtherVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 3)
@@ -267,7 +267,7 @@ func TestAcknowledge_updatesTheMultipliersOfTheAccountsOtherVideos(t *testing.T)
 		measure(1000)
 		require.Equal(t, []*float64{new(2.5), new(0.5), new(1.0)}, multipliers())
 		measure(0, 0)
-		require.Equal(t, []*float64{nil, nil, nil}, multipliers(), "the median is 0")
+		require.Equal(t, []*float64{nil, nil, nil}, multipliers(), "the multiplier must be unknown if the median is 0")
 		measure(100)
 		require.Equal(t, []*float64{new(1.0), new(0.0), new(4.0)}, multipliers())
 	})
@@ -279,5 +279,5 @@ func TestMedian_isTheMiddleValueOrTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	require.InDelta(t, 3, store.Median([]int64{3}), 0)
 	require.InDelta(t, 2.5, store.Median([]int64{1, 2, 3, 9}), 0)
 	require.InDelta(t, 2, store.Median([]int64{1, 2, 9}), 0)
-	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the sum of the two middle values does not fit into 64 bits")
+	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the mean must be right although the sum of the two middle values does not fit into 64 bits")
 }

@@ -73,7 +73,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
 				add, ok := insertsOfAge(t, db, o, n, at)[name]
-				require.True(t, ok, "insertsOfAge has no function for table %s, whose Bound is ByTime", name)
+				require.True(t, ok, "insertsOfAge must have a function for the table %s, because the Bound of the table is ByTime", name)
 				add()
 			}
 			rows[name] = count(name)
@@ -90,12 +90,12 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			switch name {
 			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
-			case "events": // insertsOfAge inserts an event of the same age for each delivery
+			case "events": // for each delivery, insertsOfAge also inserts an event of the same age
 				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)
 			default:
-				require.Equal(t, before-1, count(name), "%s: only the old row is deleted", name)
+				require.Equal(t, before-1, count(name), "%s: only the old row must be deleted", name)
 			}
 		}
 		require.EqualValues(t, 1, deleted["api_tokens"])

@@ -69,7 +69,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Equal(t, "42", c.Targets[0].ExternalID, "the target of the account uses the account's id")
+		require.Equal(t, "42", c.Targets[0].ExternalID, "the target of the account must use the account's id")
 		lost := storetest.AccountOutcome(db, c.Targets[0], ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))

@@ -45,7 +45,7 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = new(1.0)
 		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour))}
-		require.Equal(t, want, v, "shares stay null, because the source did not report them")
+		require.Equal(t, want, v, "shares must stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		require.Equal(t, "42", *a.ExternalID)
@@ -126,7 +126,7 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 		v = storetest.VideoOf(t, o, unknown)
 		require.Nil(t, v.LatestViews)
 		require.Nil(t, v.LatestEngagement)
-		require.NotNil(t, v.LatestUpdatedAt, "the video was fetched")
+		require.NotNil(t, v.LatestUpdatedAt, "the video must count as fetched")
 		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, recentPoints(t, db, o, unknown))
 	})
 }
@@ -140,12 +140,12 @@ func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Likes: new(int64(5)), Title: new("Title")}})
 		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(12)), Shares: new(int64(1))}})
 		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: new(int64(12)), Likes: new(int64(5)), Shares: new(int64(1))}}}, recentPoints(t, db, o, l))
-		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "a value that the source does not report stays")
+		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "a value that the source does not report must stay unchanged")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
-		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the likes of the day before are not copied into the new point")
-		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes keep the last known value")
+		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the likes of the day before must not be copied into the new point")
+		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes must keep the last known value")
 	})
 }
 
@@ -200,7 +200,7 @@ func TestAcknowledge_changesOnlyFlagsIfTheOutcomeHasNoFacts(t *testing.T) {
 		refused := ingest.Outcome{Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID}, Private: new(true), NotSafe: new(true), State: "gone"}
 		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
 		want.Private, want.NotSafe = true, true
-		require.Equal(t, want, storetest.VideoOf(t, o, l), "without a successful fetch, the time of the last fetch stays")
+		require.Equal(t, want, storetest.VideoOf(t, o, l), "without a successful fetch, the time of the last fetch must stay the same")
 		require.Len(t, recentPoints(t, db, o, l), 1)
 
 		refused.Private, refused.NotSafe = nil, nil
@@ -224,7 +224,7 @@ func TestAcknowledge_writesOnlyToSubscribedOrganisations(t *testing.T) {
 		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.Clip(t, 0)).LatestViews)
 		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.Clip(t, 1)).LatestViews)
 		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.Clip(t, 1)).LatestViews)
-		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each organisation has its own record of the account")
+		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each organisation must have its own record of the account")
 		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.Equal(t, before, storetest.StoredRows(t, db, three))
@@ -328,11 +328,11 @@ func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(110)))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "the call did not report likes")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "likes must stay unchanged if the call did not report them")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
 		v := storetest.VideoOf(t, o, l)
-		require.Nil(t, v.LatestLikes, "a hidden count is null")
+		require.Nil(t, v.LatestLikes, "a hidden count must be null")
 		require.Nil(t, v.LatestEngagement)
 		require.EqualValues(t, 120, *v.LatestViews)
 		require.Nil(t, recentPoints(t, db, o, l)[0].Likes)

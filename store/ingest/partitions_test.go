@@ -15,14 +15,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startDump takes the locks that a running pg_dump has: ACCESS SHARE on every table. The function end releases the locks.
+// startDump takes the locks that a running pg_dump has: ACCESS SHARE on every table. The returned function releases the locks.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
 }
 
-// lockTables locks tables in a lock mode such as "ACCESS SHARE". The function release ends the locks.
+// lockTables locks tables in a lock mode such as "ACCESS SHARE". The returned function releases the locks.
 func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (release func()) {
 	t.Helper()
 	require.NotEmpty(t, tables)
@@ -35,7 +35,7 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// runConcurrently runs f concurrently, and returns when f has ended or waits for a database lock. The channel result receives the error of f.
+// runConcurrently runs f concurrently, and returns when f has ended or waits for a database lock. The returned channel receives the error of f.
 func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -61,9 +61,8 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 // ends only after the read.
 const readTimeout = 10 * time.Second
 
-// historyReader returns a function that reads the history of a video. The function returns an error if the read takes longer than the parameter
-// within.
-func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
+// historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.
+func historyReader(t *testing.T, db *storetest.DB) (read func(maxDuration time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
@@ -105,7 +104,7 @@ func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 			changed := runConcurrently(t, db, func() error { return change(t.Context(), db) })
 			err := read(readTimeout)
 			end()
-			require.NoError(t, err, "a read waits for the dump")
+			require.NoError(t, err, "a read must not wait for the dump")
 			require.NoError(t, <-changed)
 			require.Greater(t, countPartitions(t, db), before)
 		})
@@ -132,7 +131,7 @@ func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 		}
 	}
 	end()
-	require.NoError(t, err, "a read waits for the dump")
+	require.NoError(t, err, "a read must not wait for the dump")
 	require.NoError(t, <-migrated)
 	require.NoError(t, db.CheckSchema(t.Context()))
 }

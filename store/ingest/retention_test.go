@@ -112,7 +112,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 							}
 						}
 					}
-					require.Equal(rt, want.Counts, got, "%s is lost", want.Day)
+					require.Equal(rt, want.Counts, got, "%s must not be lost", want.Day)
 				}
 			}
 			var both sync.WaitGroup
@@ -152,13 +152,13 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
 		require.GreaterOrEqual(t, daily, int64(91))
 		require.LessOrEqual(t, daily, int64(91+7+31))
-		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "months are only dropped on PostgreSQL: %v", done.Months)
+		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "a month must be dropped only on PostgreSQL: %v", done.Months)
 		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
 		points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-store.WeeklyDays, now)
 		require.NoError(t, err)
 		require.Len(t, points, store.WeeklyDays+1)
 		for ago, p := range points {
-			require.EqualValues(t, 100_000-ago, *p.Views, "the growth is constant, so interpolated points are exact")
+			require.EqualValues(t, 100_000-ago, *p.Views, "interpolated points must be exact, because the growth is constant")
 			require.Equal(t, now-store.Date(ago), p.Day)
 			if ago <= store.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality)
@@ -188,7 +188,7 @@ func TestRetention_keepsPointsForTheConfiguredDays(t *testing.T) {
 		require.GreaterOrEqual(t, daily, int64(151))
 		require.LessOrEqual(t, daily, int64(151+7+31))
 		weekly := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0]
-		require.InDelta(t, (200+14-150)/7, weekly, 5, "the weekly points from 150 to 214 days ago")
+		require.InDelta(t, (200+14-150)/7, weekly, 5, "only the weekly points from 150 to 214 days ago must be left")
 	})
 }
 
@@ -213,11 +213,11 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) 
 			}
 			for name, s := range map[string]storetest.Series{
 				"daily points only": {Daily: days},
-				"weekly point with the counts of the last day only":                                         {Daily: days, Weekly: lastDay},
-				"month boundary: the days after it are rolled up":                                           {Daily: early, Weekly: rolledUp(late)},
-				"month boundary: only the last day is rolled up":                                            {Daily: early, Weekly: lastDay},
-				"month boundary: the days before it are rolled up":                                          {Daily: late, Weekly: rolledUp(early)},
-				"month boundary: the days before it are rolled up, and only the last day has a daily point": {Daily: lastDay, Weekly: rolledUp(early)},
+				"a weekly point with the counts of the last day only":                                                         {Daily: days, Weekly: lastDay},
+				"a week across two months, with only the days of the second month rolled up":                                  {Daily: early, Weekly: rolledUp(late)},
+				"a week across two months, with only the last day rolled up":                                                  {Daily: early, Weekly: lastDay},
+				"a week across two months, with only the days of the first month rolled up":                                   {Daily: late, Weekly: rolledUp(early)},
+				"a week across two months, with the days of the first month rolled up and a daily point only on the last day": {Daily: lastDay, Weekly: rolledUp(early)},
 			} {
 				if !cut && strings.HasPrefix(name, "month boundary:") {
 					continue
@@ -307,7 +307,7 @@ func TestRetention_doesNotWaitForTransactionsThatRead(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Busy)
 	require.Empty(t, done.Months)
-	require.EqualValues(t, 1, done.Weeks, "the point is rolled up although the month is not dropped")
+	require.EqualValues(t, 1, done.Weeks, "the point must be rolled up although the month is not dropped")
 	require.NoError(t, reader.Rollback())
 	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
@@ -352,11 +352,11 @@ func TestClaimJob_givesAJobToOneProcessAtATime(t *testing.T) {
 		db.Clock.Advance(50 * time.Second)
 		_, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "the lease was extended")
+		require.False(t, ok, "no other process must get the job before the extended lease has ended")
 		db.Clock.Advance(10 * time.Second)
 		second, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "the lease of the first process has ended")
+		require.True(t, ok, "another process must get the job when the lease of the first process has ended")
 		require.ErrorIs(t, first.Extend(t.Context()), queue.ErrLeaseLost)
 		require.ErrorIs(t, first.Finish(t.Context(), db.Clock.Now()), queue.ErrLeaseLost)
 

@@ -122,7 +122,7 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		require.Equal(t, []store.OrganisationPoint{
 			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Sums: store.Sums{Views: 50}},
 			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Sums: store.Sums{Views: 20}},
-		}, points, "the newest day comes first, and a day without a fetch has no point")
+		}, points, "the newest day must come first, and a day without a fetch must have no point")
 		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{}, points)
@@ -170,7 +170,7 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 		require.Equal(t, first, recentPoints(t, db, o, storetest.Clip(t, 1))[0].Day)
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
 		require.NoError(t, err)
-		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the time of the newest fetch")
+		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the point must have the time of the newest fetch")
 	})
 }
 
@@ -200,14 +200,14 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(12)), Likes: new(int64(2))})
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+2, first+2)
 		require.NoError(t, err)
-		require.Equal(t, provenance(store.QualityCorrected, 2), points[0].Provenance, "the same video has fewer views")
-		require.Len(t, points, 1, "the previous point is used for the comparison, but not returned")
+		require.Equal(t, provenance(store.QualityCorrected, 2), points[0].Provenance, "the point must be corrected if the same video has fewer views")
+		require.Len(t, points, 1, "the previous point must be used for the comparison, but not returned")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.StopVideos(t, o, storetest.Clip(t, 1))
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
 		require.NoError(t, err)
-		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the views are lower because a video was stopped, so the point is not corrected")
+		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the point must not be corrected if the views are lower because a video was stopped")
 		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
@@ -234,6 +234,6 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 		accounts, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1},
-			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 1, queue.FetchStopped: 1}}, accounts, "@someone is linked, but not tracked")
+			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 1, queue.FetchStopped: 1}}, accounts, "@someone must not be counted, because this account is only linked")
 	})
 }

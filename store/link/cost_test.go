@@ -34,7 +34,7 @@ func TestParse_allocatesAtMost80KiBForLongestLinks(t *testing.T) {
 				_, _ = link.Parse(raw)
 				runtime.ReadMemStats(&after)
 				if got := after.TotalAlloc - before.TotalAlloc; got > maxBytes {
-					t.Errorf("Parse allocates %d KiB for a link, but at most %d KiB are allowed; the link begins with %s and ends with %s, and between them is %d times %q", got>>10, maxBytes>>10, start, end, (2048-len(start)-len(end))/len(fragment), fragment)
+					t.Errorf("Parse allocates %d KiB for a link, but must allocate at most %d KiB; the link begins with %s, ends with %s, and has %d times %q between them", got>>10, maxBytes>>10, start, end, (2048-len(start)-len(end))/len(fragment), fragment)
 				}
 			}
 		}

@@ -116,7 +116,7 @@ func facebookRefusedLinks() []refusedLink {
 		{"Facebook group video", "https://www.facebook.com/groups/123/videos/" + facebookID, fb, "/groups/"},
 		{"Facebook event", "https://www.facebook.com/events/123456789012345/", fb, "/events/"},
 		{"Facebook photo", "https://www.facebook.com/photo/?fbid=123456789012345&set=a.1", fb, "/photo"},
-		{"Facebook old photo", "https://www.facebook.com/photo.php?fbid=123456789012345", fb, "/photo.php"},
+		{"Facebook photo in the old form", "https://www.facebook.com/photo.php?fbid=123456789012345", fb, "/photo.php"},
 		{"Facebook photo with a username", "https://www.facebook.com/some.name/photos/a.1/123456789012345", fb, "/photos/"},
 		{"Facebook album", "https://www.facebook.com/media/set/?set=a.123", fb, "/media/"},
 		{"Facebook advertisement", "https://www.facebook.com/ads/library/?id=123456789012345", fb, "/ads/"},

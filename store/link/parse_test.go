@@ -59,7 +59,7 @@ func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
-			require.Equal(t, link.Link{}, got, "Parse returns the zero Link if it refuses the link")
+			require.Equal(t, link.Link{}, got, "Parse must return the zero Link if it refuses the link")
 			var refused *link.Error
 			require.ErrorAs(t, err, &refused, c.in)
 			require.Equal(t, c.reason, refused.Reason, refused.Detail)

@@ -59,7 +59,7 @@ func drawLink(t *rapid.T) (raw string, want link.Link) {
 func TestParse_handlesRandomLinks(t *testing.T) {
 	t.Parallel()
 
-	t.Run("parsing the canonical form gives the same link", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("the parser must return the same link for the canonical form", rapid.MakeCheck(func(t *rapid.T) {
 		raw, want := drawLink(t)
 		got, err := link.Parse(raw)
 		require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 		require.Equal(t, withoutLostHandle(got), again)
 	}))
 
-	t.Run("a query, a fragment, another scheme, upper case in the host or blanks do not change the result", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("a query, a fragment, another scheme, upper case in the host or blanks must not change the result", rapid.MakeCheck(func(t *rapid.T) {
 		raw, want := drawLink(t)
 		query := url.Values{}
 		for range rapid.IntRange(0, 6).Draw(t, "parameters") {
@@ -92,7 +92,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 		require.Equal(t, want, got)
 	}))
 
-	t.Run("a link that contains a link gives the inner link", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("a link that contains a link must give the inner link", rapid.MakeCheck(func(t *rapid.T) {
 		raw, want := drawLink(t)
 		wrapper := rapid.SampledFrom([]string{
 			"https://l.facebook.com/l.php?h=AT0&u=", "https://l.instagram.com/?e=AT0&u=", "https://www.youtube.com/redirect?event=x&q=",
@@ -103,7 +103,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 		require.Equal(t, want, got)
 	}))
 
-	t.Run("any text gives either a link or an error", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("any text must give either a link or an error", rapid.MakeCheck(func(t *rapid.T) {
 		host := rapid.SampledFrom([]string{"", "https://www.tiktok.com/", "instagram.com/", "https://youtu.be/", "https://www.youtube.com/", "fb.watch/", "https://facebook.com/"}).Draw(t, "host")
 		checkInvariants(t, host+rapid.String().Draw(t, "rest"))
 	}))

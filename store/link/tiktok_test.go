@@ -131,7 +131,7 @@ func tiktokRefusedLinks() []refusedLink {
 		{"TikTok video with a long id", "https://www.tiktok.com/@user/video/710659431229245367512", tt, "a TikTok id has 15 to 20 digits"},
 		{"TikTok video with letters in the id", "https://www.tiktok.com/@user/video/7106594312292453abc", tt, "a TikTok id has 15 to 20 digits"},
 		{"TikTok handle encoded twice", "https://www.tiktok.com/%2540user", tt, "%40user"},
-		{"TikTok handle missing", "https://www.tiktok.com/@", tt, `"" is not an account name`},
+		{"TikTok link with an at sign and no handle", "https://www.tiktok.com/@", tt, `"" is not an account name`},
 		{"TikTok handle without at sign", "https://www.tiktok.com/user", tt, `"/user"`},
 		{"TikTok handle of one character", "https://www.tiktok.com/@a", tt, "2 to 24"},
 		{"TikTok handle of 25 characters", "https://www.tiktok.com/@" + strings.Repeat("a", 25), tt, "2 to 24"},

@@ -54,16 +54,16 @@ func requireEachClaimedOnce(t *testing.T, claims [][]string, targets, limit int)
 	t.Helper()
 	seen := map[string]int{}
 	for _, ids := range claims {
-		require.LessOrEqual(t, len(ids), limit, "the claim has more targets than the limit")
+		require.LessOrEqual(t, len(ids), limit, "a claim must not have more targets than the limit")
 		require.True(t, slices.IsSorted(ids))
 		for _, id := range ids {
 			seen[id]++
 		}
 	}
 	for id, n := range seen {
-		require.Equal(t, 1, n, "%s was claimed %d times", id, n)
+		require.Equal(t, 1, n, "%s must be claimed once, but was claimed %d times", id, n)
 	}
-	require.Len(t, seen, targets, "not all targets were claimed")
+	require.Len(t, seen, targets, "all targets must be claimed")
 }
 
 func TestClaim_givesEachTargetToOneWorker(t *testing.T) {
@@ -122,7 +122,7 @@ func TestClaim_returnsATargetAgainAfterItsLeaseHasEnded(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Microsecond)
 		second := storetest.ClaimOne(t, db, link.TikTok, "video")
-		require.Zero(t, second.Targets[0].Attempts, "an expired lease does not count as a failed fetch")
+		require.Zero(t, second.Targets[0].Attempts, "an expired lease must not count as a failed fetch")
 		require.NotEqual(t, first.Token, second.Token)
 	})
 }
@@ -137,13 +137,13 @@ func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *te
 		holder := storetest.ClaimOne(t, db, link.TikTok, "video")
 
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(10))}))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "the counts are written although the lease is lost")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "the counts must be written although the lease is lost")
 		require.NoError(t, db.Release(t.Context(), stale, db.Clock.Now()))
-		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the second claim still has the target")
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the second claim must still have the target")
 
 		require.NoError(t, db.Acknowledge(t.Context(), holder, holder.At, []ingest.Outcome{storetest.Outcome(db, holder.Targets[0], storetest.Views(20))}))
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(11))}))
-		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older counts do not replace newer ones")
+		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older counts must not replace newer ones")
 		db.Clock.Advance(24*time.Hour - time.Microsecond)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Microsecond)
@@ -175,7 +175,7 @@ func TestRelease_makesTargetsDueAtTheGivenTime(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Set(at)
 		again := storetest.Claim(t, db, link.TikTok, "video")[0]
-		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third target is still claimed")
+		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third target must still be claimed")
 		require.Zero(t, again.Targets[0].Attempts)
 	})
 }
@@ -203,18 +203,18 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 		require.Zero(t, heartbeat(dead))
 		lost := claim(dead, 3)
 		db.Clock.Advance(deadAfter)
-		require.Zero(t, heartbeat(alive), "a collector is dead only after more than deadAfter")
+		require.Zero(t, heartbeat(alive), "a collector must count as dead only after deadAfter")
 		claim(alive, 2)
 		db.Clock.Advance(time.Microsecond)
 		require.EqualValues(t, 3, heartbeat(alive))
-		require.Zero(t, heartbeat(alive), "the targets are freed only once")
+		require.Zero(t, heartbeat(alive), "the targets must be freed only once")
 		reclaimed := claim(alive, 3)
 		require.Equal(t, storetest.TargetIDs(lost), storetest.TargetIDs(reclaimed))
 
 		require.NoError(t, db.Acknowledge(t.Context(), lost, lost.At, []ingest.Outcome{storetest.Outcome(db, lost.Targets[0], storetest.Views(1))}))
 		require.Equal(t, []string{alive.String()}, slices.Compact(storetest.Column[string](t, db, "SELECT CAST(claimed_by AS text) FROM fetch_targets")),
 			"an acknowledgement after the lease has ended must not change the new lease")
-		require.Zero(t, heartbeat(dead), "a collector that was declared dead can start again")
+		require.Zero(t, heartbeat(dead), "a collector that was declared dead must be able to start again")
 	})
 }
 
@@ -230,9 +230,9 @@ func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, db.Retire(t.Context(), leaving))
-		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the target of the other collector is still claimed")
+		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the target of the other collector must still be claimed")
 		require.Equal(t, []string{staying.String()}, storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM collectors"))
-		require.NoError(t, db.Retire(t.Context(), leaving), "retiring twice is no error")
+		require.NoError(t, db.Retire(t.Context(), leaving), "retiring twice must be no error")
 	})
 }
 
@@ -247,7 +247,7 @@ func TestClaim_deletesTargetsWithoutSubscriptionsAndReturnsLaterTargets(t *testi
 		storetest.Track(t, o, storetest.Clip(t, 99))
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
 		require.NoError(t, err)
-		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim is only empty if no target is due")
+		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim must be empty only if no target is due")
 		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
 	})
 }

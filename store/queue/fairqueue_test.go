@@ -15,13 +15,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by the parameter duration, and stores a result for
-// each video. It returns the external ids of the videos.
-func fetchInteractive(t *testing.T, db *storetest.DB, limit int, duration time.Duration) []string {
+// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by fetchTime, and stores a result for each video. It
+// returns the external ids of the videos.
+func fetchInteractive(t *testing.T, db *storetest.DB, limit int, fetchTime time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
-	db.Clock.Advance(duration)
+	db.Clock.Advance(fetchTime)
 	outcomes := make([]ingest.Outcome, len(c.Targets))
 	for i, target := range c.Targets {
 		outcomes[i] = storetest.Outcome(db, target, storetest.Views(1))
@@ -51,7 +51,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
 		served := fetchInteractive(t, db, 16, 2*time.Second)
 		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
-		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets get equally many fetches")
+		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets must get equally many fetches")
 	})
 }
 
@@ -93,7 +93,7 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 			// begin to wait at the same time.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
-				require.Empty(rt, slices.Concat(waiting...), "the claim was not full although targets are waiting")
+				require.Empty(rt, slices.Concat(waiting...), "a claim must be full while targets are waiting")
 			}
 		}
 	})
@@ -128,21 +128,21 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim includes neither targets that are due later nor retries")
+		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim must include neither targets that are due later nor retries")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Empty(t, again.Targets, "targets that are due soon are only added to due targets, and claimed targets are never added")
+		require.Empty(t, again.Targets, "targets that are due soon must be claimed only together with due targets, and never while another claim has them")
 
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(59*time.Minute)))
 		db.Clock.Set(now.Time().Add(55 * time.Minute))
 		filled, err = db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Len(t, filled.Targets, 7, "all targets are due")
+		require.Len(t, filled.Targets, 7, "all targets must be due")
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(6*time.Minute)))
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ? WHERE external_id = ?", int64(store.InstantOf(db.Clock.Now())), outcomes[3].Target.ExternalID)
 		filled, err = db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{3}, ids(filled), "targets that become due on the next UTC day are not claimed early")
+		require.Equal(t, []int{3}, ids(filled), "targets that become due on the next UTC day must not be claimed early")
 	})
 }
 
@@ -202,14 +202,14 @@ func TestClaim_servesOrganisationsWithoutClaimedTargetsFirst(t *testing.T) {
 		}
 		storetest.Track(t, burst, storetest.Clips(t, 5)...)
 		trackOnSchedule(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
-		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation is idle")
-		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
+		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation must count as idle")
+		require.Empty(t, claim(10, true).Targets, "an organisation with claimed targets must not count as idle")
 
 		db.Clock.Advance(time.Second)
 		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track Clip 4
-		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the target of Clip 4 has the lower turn, so it is claimed first")
+		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the target of Clip 4 must be claimed first, because it has the lower turn")
 		require.Empty(t, claim(10, true).Targets)
-		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
+		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target must come before the one with two")
 		require.Len(t, claim(10, false).Targets, 2)
 	})
 }
@@ -236,14 +236,14 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		require.Empty(t, claim("first").Targets)
 		c = claim("second")
-		require.Len(t, c.Targets, 1, "the target is due at once and stays in the interactive lane")
+		require.Len(t, c.Targets, 1, "the target must be due at once and stay in the interactive lane")
 		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
 
 		o = storetest.Outcome(db, c.Targets[0], storetest.Views(7))
 		o.Route = "second"
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "third"}}, []string{"third"}))
-		require.Equal(t, []string{"third"}, storetest.Column[string](t, db, "SELECT route FROM fetch_targets"), "the second source is no longer configured")
+		require.Equal(t, []string{"third"}, storetest.Column[string](t, db, "SELECT route FROM fetch_targets"), "a target whose next source is no longer configured must start again with the first source")
 	})
 }
 
@@ -273,7 +273,7 @@ func TestAcknowledge_keepsTheOrderFairIfTargetsMoveToTheNextSource(t *testing.T)
 		db.Clock.Advance(time.Second)
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 80))
 		moveToSecond()
-		require.Contains(t, storetest.TargetIDs(claim("second", 2)), storetest.Clip(t, 80).ID, "the single target of the other organisation is among the first two")
+		require.Contains(t, storetest.TargetIDs(claim("second", 2)), storetest.Clip(t, 80).ID, "the single target of the other organisation must be among the first two")
 	})
 }
 
@@ -294,6 +294,6 @@ func TestAcknowledge_writesDetailsWithoutCountsIfOnlyDetailsWereFetched(t *testi
 		require.Equal(t, "A title", after.Title)
 		require.EqualValues(t, 7, *after.LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)
-		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "a fetch of details adds no point")
+		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "a fetch of details must add no point")
 	})
 }

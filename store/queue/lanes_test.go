@@ -27,8 +27,8 @@ func newOrgWithTier(t *testing.T, db *storetest.DB, tier store.Tier, sub store.S
 	return db.Org(o.ID)
 }
 
-// trackFetched tracks links in the lane of the organisation, and stores the result of one fetch for each link.
-func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
+// trackAndFetchOnce tracks links in the lane of the organisation, and stores the result of one fetch for each link.
+func trackAndFetchOnce(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
 	t.Helper()
 	org, err := db.Organisation(t.Context(), o.ID())
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackFetched(t, db, o, storetest.Clips(t, 3)...)
+		trackAndFetchOnce(t, db, o, storetest.Clips(t, 3)...)
 		require.Equal(t, []string{"22", "22", "22"}, laneDigits(t, db))
 		for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
 			for _, tier := range store.Tiers {
@@ -60,7 +60,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 			}
 		}
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"11", "11", "11"}, laneDigits(t, db), "the lane also changes if only the subscription changes")
+		require.Equal(t, []string{"11", "11", "11"}, laneDigits(t, db), "the lane must also change if only the subscription changes")
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
 		require.Len(t, demand, 1)
@@ -72,20 +72,20 @@ func TestSetTier_keepsATargetInTheMostUrgentLaneOfItsSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium, free := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierPremium, store.SubscriptionNone)
-		trackFetched(t, db, o, storetest.Clips(t, 3)...)
-		trackFetched(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
-		trackFetched(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
+		trackAndFetchOnce(t, db, o, storetest.Clips(t, 3)...)
+		trackAndFetchOnce(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
+		trackAndFetchOnce(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
 		require.Equal(t, []string{"22", "11", "22", "11", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		require.Equal(t, []string{"33", "11", "33", "11", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierLimited))
 		require.Equal(t, []string{"33", "22", "33", "22", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), free.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"33", "22", "11", "22", "11"}, laneDigits(t, db), "both targets of the organisation move to the premium lane")
+		require.Equal(t, []string{"33", "22", "11", "22", "11"}, laneDigits(t, db), "both targets of the organisation must move to the premium lane")
 	})
 }
 
-func TestSetTier_changesTheLaneOfAccountsAndKeepsTheInteractiveLane(t *testing.T) {
+func TestSetTier_movesAccountsButLeavesTargetsInTheInteractiveLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -104,7 +104,7 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackFetched(t, db, o, storetest.Clip(t, 1))
+		trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
 		storetest.Track(t, o, storetest.Clip(t, 2)) // the target of this video stays in the interactive lane
 		db.Clock.Advance(24 * time.Hour)
 		held := storetest.Claim(t, db, link.TikTok, "video")
@@ -115,7 +115,7 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
 		}
 		require.Equal(t, []string{"33", "33"}, laneDigits(t, db))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim is still valid")
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim must still be valid")
 	})
 }
 
@@ -123,8 +123,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackFetched(t, db, one, storetest.Clip(t, 1))
-		trackFetched(t, db, two, storetest.Clip(t, 1))
+		trackAndFetchOnce(t, db, one, storetest.Clip(t, 1))
+		trackAndFetchOnce(t, db, two, storetest.Clip(t, 1))
 		// The tier of the second organisation changes during the transaction for the first organisation. This transaction has locked the
 		// target, but not yet updated the target's lane.
 		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
@@ -140,7 +140,7 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackFetched(t, db, o, storetest.Clip(t, 1))
+		trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
 		// The tier changes while the transaction of the new subscriber has read the target, but not yet written its subscription.
 		finish := storetest.RunBefore(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
 		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 1))
@@ -149,7 +149,8 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 	})
 }
 
-// fillSubscriptions adds n targets to a lane, each with a subscription of the organisation. The external ids are the numbers from first on.
+// fillSubscriptions adds n targets to a lane, each with a subscription of the organisation. The external ids are consecutive numbers that begin with
+// first.
 func fillSubscriptions(t *testing.T, db *storetest.DB, o *store.Org, first, n int, lane queue.Lane) {
 	t.Helper()
 	const numbers = `WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
@@ -241,11 +242,11 @@ func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		premium, basic := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackFetched(t, db, premium, storetest.Clips(t, 4)...)
-		trackFetched(t, db, basic, storetest.Clips(t, 3)...)
+		trackAndFetchOnce(t, db, premium, storetest.Clips(t, 4)...)
+		trackAndFetchOnce(t, db, basic, storetest.Clips(t, 3)...)
 		require.Equal(t, []string{"11", "11", "11", "11"}, laneDigits(t, db))
 		storetest.StopVideos(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		require.Equal(t, []string{"22", "11", "22", "11"}, laneDigits(t, db), "the last target has no subscription and is deleted when it is due")
+		require.Equal(t, []string{"22", "11", "22", "11"}, laneDigits(t, db), "the last target must be deleted when it is due, because it has no subscription")
 		storetest.StopVideos(t, basic, storetest.Clip(t, 1))
 		require.Equal(t, "11", laneDigits(t, db)[1])
 		db.Clock.Advance(48 * time.Hour)
@@ -278,7 +279,7 @@ func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoStopConcurrently(t *testi
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		for _, o := range []*store.Org{one, two, basic} {
-			trackFetched(t, db, o, storetest.Clip(t, 1))
+			trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
 		}
 		finish := storetest.RunBefore(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.StopVideos(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
 		storetest.StopVideos(t, one, storetest.Clip(t, 1))

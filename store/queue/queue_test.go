@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueLanes returns the lanes that have a due target whose route, the source to ask, is not set.
-func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
+// lanesWithDueTargets returns the lanes that have a due target whose route, the source to ask, is not set.
+func lanesWithDueTargets(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")
 	require.NoError(t, err)
@@ -35,15 +35,15 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		require.Empty(t, dueLanes(t, db))
+		require.Empty(t, lanesWithDueTargets(t, db))
 		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 1))
 		trackOnSchedule(t, o, queue.LaneBasic, storetest.Clip(t, 2))
 		trackOnSchedule(t, o, queue.LanePremium, storetest.Clip(t, 3))
-		require.Empty(t, dueLanes(t, db), "the scheduled times of the videos have not come yet")
+		require.Empty(t, lanesWithDueTargets(t, db), "no lane must have a due target before the scheduled times of the videos")
 		storetest.Track(t, o, storetest.Clip(t, 4))
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, queue.Lanes, dueLanes(t, db), "the most urgent lane comes first")
+		require.Equal(t, queue.Lanes, lanesWithDueTargets(t, db), "the most urgent lane must come first")
 		other, err := db.DueLanes(t.Context(), "another source")
 		require.NoError(t, err)
 		require.Empty(t, other)
@@ -54,7 +54,7 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 			require.Equal(t, []string{storetest.Clip(t, 4-i).ID}, storetest.TargetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
-		require.Empty(t, dueLanes(t, db), "all targets are claimed")
+		require.Empty(t, lanesWithDueTargets(t, db), "no lane must have a due target while all targets are claimed")
 	})
 }
 
@@ -83,7 +83,7 @@ func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 		trackOnSchedule(t, premium, queue.LanePremium, l)
 		trackOnSchedule(t, basic, queue.LaneBasic, l)
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
+		require.Equal(t, []queue.Lane{queue.LanePremium}, lanesWithDueTargets(t, db))
 	})
 }
 
@@ -94,8 +94,8 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 		want   queue.Lane
 	}{
 		"fetched": {func(*ingest.Outcome) {}, queue.LanePremium},
-		"the fetch failed and its retry is due within minutes": {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
-		"the fetch failed and its retry is due the next day":   {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
+		"a failed fetch whose retry is due within minutes": {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
+		"a failed fetch whose retry is due the next day":   {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,9 +106,9 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 				c.change(&o)
 				require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []ingest.Outcome{o}))
 				db.Clock.Set(o.NextAt.Time().Add(-time.Microsecond))
-				require.Empty(t, dueLanes(t, db))
+				require.Empty(t, lanesWithDueTargets(t, db))
 				db.Clock.Set(o.NextAt.Time())
-				require.Equal(t, []queue.Lane{c.want}, dueLanes(t, db))
+				require.Equal(t, []queue.Lane{c.want}, lanesWithDueTargets(t, db))
 			})
 		})
 	}
@@ -120,14 +120,14 @@ func TestEnqueue_neverDelaysATarget(t *testing.T) {
 		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, first, l)
 		trackOnSchedule(t, second, queue.LaneFree, l)
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
-		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch stores the views for both organisations")
+		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch must store the views for both organisations")
 
 		third := storetest.NewOrg(t, db)
-		require.Empty(t, dueLanes(t, db))
+		require.Empty(t, lanesWithDueTargets(t, db))
 		storetest.Track(t, third, l)
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db), "a more urgent request moves the target forward")
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db), "a more urgent request must make the target due earlier")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestRefreshVideo_reactivatesATargetWhoseStateIsParked(t *testing.T) {
 		parked := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
 		parked.Facts, parked.Private, parked.State, parked.Attempts, parked.NextAt = nil, new(true), "parked", 4, parked.NextAt.Add(6*24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{parked}))
-		require.Empty(t, dueLanes(t, db))
+		require.Empty(t, lanesWithDueTargets(t, db))
 
 		r, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
 		require.Equal(t, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: queue.LanePremium, State: "active",
-			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "the target was never fetched")
+			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "a target that was never fetched must have no results of fetches")
 
 		first := storetest.Outcome(db, fresh, storetest.Views(12))
 		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", queue.PaceSlow, new("0 views"), first.NextAt.Add(-24*time.Hour)
@@ -202,14 +202,14 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), second, later, []ingest.Outcome{counts}))
 		third := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, later, *third.Targets[0].FetchedAt)
-		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "the second call returned counts without details")
-		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count clears the note")
+		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "a call without details must not change the time of the last details")
+		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count must clear the note")
 
 		failed := storetest.Outcome(db, third.Targets[0], ingest.VideoFacts{})
 		failed.Facts, failed.NextAt = nil, failed.NextAt.Add(-24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), third, later, []ingest.Outcome{failed}))
 		last := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
-		require.Equal(t, later, *last.FetchedAt, "a failed fetch does not change the time of the last fetch")
+		require.Equal(t, later, *last.FetchedAt, "a failed fetch must not change the time of the last fetch")
 		require.EqualValues(t, 13, *last.Views)
 	})
 }
@@ -244,7 +244,7 @@ func TestClaim_returnsTheHandlesInTheLinksOfSubscribers(t *testing.T) {
 		storetest.Track(t, o, withoutHandle)
 		storetest.Track(t, other, storetest.Clip(t, 1))
 		target := storetest.ClaimOne(t, db, link.TikTok, "video").Targets[0]
-		require.Empty(t, target.Handle, "no source has confirmed a handle")
+		require.Empty(t, target.Handle, "the target must have no confirmed handle")
 		require.Equal(t, []string{"someone", ""}, target.Handles)
 	})
 }
@@ -336,9 +336,9 @@ func TestQueue_isReadOnlyThroughIndexes(t *testing.T) {
 				db.Exec(t, "ANALYZE")
 			}
 			db.Guard.Statements()
-			require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
+			require.Equal(t, []queue.Lane{queue.LanePremium}, lanesWithDueTargets(t, db))
 			asked := db.Guard.Statements()
-			require.Len(t, asked, 1, "one statement reads all lanes")
+			require.Len(t, asked, 1, "one statement must read all lanes")
 			var args []any
 			for _, lane := range queue.Lanes {
 				args = append(args, 0, "", int(lane))

@@ -54,7 +54,7 @@ func TestReserveQuota_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing
 			})
 		}
 		wg.Wait()
-		require.Equal(t, limit/units, granted, "the budget is used up and not overdrawn")
+		require.Equal(t, limit/units, granted, "the budget must be used up and not overdrawn")
 		require.EqualValues(t, granted*units, usedUnits(t, db, "youtube", "2026-01-01"))
 	})
 }
@@ -101,7 +101,7 @@ func TestForgetQuota_deletesOlderWindowsOfTheSource(t *testing.T) {
 		require.EqualValues(t, 5, usedUnits(t, db, "youtube", "2026-01-02"))
 		require.EqualValues(t, 5, usedUnits(t, db, "tiktok", "2026-01-01"))
 		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
-		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "returning units to a deleted window does not create it again")
+		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "returning units to a deleted window must not create it again")
 		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
 		require.Zero(t, usedUnits(t, db, "tiktok", "2026-01-01"))
 	})
@@ -124,21 +124,21 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		for _, p := range []queue.Pause{short, other, long, short} {
 			require.NoError(t, db.PauseSource(t.Context(), p))
 		}
-		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter pause does not replace a longer one, and ended pauses are included")
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter pause must not replace a longer one, and ended pauses must be included")
 		resume := func(source string, asOf store.Instant) bool {
 			t.Helper()
 			resumed, err := db.ResumeSource(t.Context(), source, asOf)
 			require.NoError(t, err)
 			return resumed
 		}
-		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "a call that began before the end of the pause does not delete the pause")
+		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "a call that began before the end of the pause must not delete the pause")
 		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
 		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "LiftPause must not delete a pause that began because a call was refused")
 		require.True(t, resume("youtube", long.BlockedUntil))
 		require.False(t, resume("unknown", now))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
 
-		own := queue.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "our own count", BlockedUntil: now.Add(time.Hour)}
+		own := queue.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "the budget is used up", BlockedUntil: now.Add(time.Hour)}
 		require.NoError(t, db.PauseSource(t.Context(), own))
 		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())

@@ -18,11 +18,11 @@ func TestNoteRefusal_countsCallsAndDifferentTargets(t *testing.T) {
 			return r
 		}
 		require.Equal(t, queue.Refusals{Source: "youtube", Class: "auth_failed", Targets: 1, Calls: 1}, note("youtube", "auth_failed", "a"))
-		require.Equal(t, queue.Refusals{Source: "youtube", Class: "auth_failed", Targets: 1, Calls: 2}, note("youtube", "auth_failed", "a"), "the same target was refused twice")
-		require.Equal(t, 1, note("youtube", "temporary", "b").Targets, "refused calls are counted separately for each error class")
-		require.Equal(t, 1, note("facebook", "auth_failed", "b").Targets, "refused calls are counted separately for each source")
+		require.Equal(t, queue.Refusals{Source: "youtube", Class: "auth_failed", Targets: 1, Calls: 2}, note("youtube", "auth_failed", "a"), "two refused calls for the same target must count as one target")
+		require.Equal(t, 1, note("youtube", "temporary", "b").Targets, "refused calls must be counted separately for each error class")
+		require.Equal(t, 1, note("facebook", "auth_failed", "b").Targets, "refused calls must be counted separately for each source")
 		require.Equal(t, queue.Refusals{Source: "youtube", Class: "auth_failed", Targets: 2, Calls: 3}, note("youtube", "auth_failed", "b"))
-		require.Equal(t, 2, note("youtube", "auth_failed", "a").Targets, "two different targets were refused")
+		require.Equal(t, 2, note("youtube", "auth_failed", "a").Targets, "refused calls for two different targets must count as two targets")
 
 		require.NoError(t, db.ForgetRefusals(t.Context(), "youtube"))
 		left, err := db.Refusals(t.Context())

@@ -49,7 +49,7 @@ func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).LatestViews)
 				db.Clock.Advance(time.Hour)
 				stopAndTrack(store.VideoRef{Link: l}, l)
-				require.True(t, isDueNow(t, db, "video"), "the refresh pause is over")
+				require.True(t, isDueNow(t, db, "video"), "the target must be due when the refresh pause is over")
 			})
 		})
 	}
@@ -129,14 +129,14 @@ func TestTrackAccounts_waitsForTheScheduleIfRepeatedDuringTheRefreshPause(t *tes
 		}
 		second := storetest.NewOrg(t, db)
 		storetest.Follow(t, second, store.TrackLatest30, l)
-		require.True(t, isDueNow(t, db, "account"), "the second organisation has no videos of the account yet")
+		require.True(t, isDueNow(t, db, "account"), "the second organisation must have no videos of the account yet")
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.TrackedVideos(t, second))
-		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation causes a fetch")
+		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation must cause a fetch")
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "the videos of the account are tracked again")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "the videos of the account must be tracked again")
 	})
 }
 
@@ -176,11 +176,11 @@ func TestDiscovery_fetchesOnlyThePreviewWithoutAPaidSubscription(t *testing.T) {
 		trackAll()
 		videos := storetest.FoundVideos(t, 40, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 40, storetest.TrackedVideos(t, o), "all videos are saved")
+		require.Equal(t, 40, storetest.TrackedVideos(t, o), "all videos must be saved")
 		require.EqualValues(t, 37, pending())
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, v := range videos[:3] {
-			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).LatestViews, "the newest videos are fetched")
+			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).LatestViews, "the newest videos must be fetched")
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)

@@ -23,11 +23,11 @@ func TestHoldSourceToken_succeedsForOnlyOneOfSeveralProcesses(t *testing.T) {
 			wg.Go(func() {
 				kept, err := s.Queue.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
 				if err != nil {
-					t.Errorf("KeepSourceToken failed: %v", err)
+					t.Errorf("KeepSourceToken must return no error: %v", err)
 					return
 				}
 				if _, ok, err := s.Queue.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
-					t.Errorf("HoldSourceToken failed: %v", err)
+					t.Errorf("HoldSourceToken must return no error: %v", err)
 				} else if ok {
 					held.Add(1)
 				}
@@ -37,13 +37,13 @@ func TestHoldSourceToken_succeedsForOnlyOneOfSeveralProcesses(t *testing.T) {
 		require.EqualValues(t, 1, held.Load())
 		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("later"))
 		require.NoError(t, err)
-		require.Contains(t, "01234567", string(first.Sealed), "the first stored token stays")
+		require.Contains(t, "01234567", string(first.Sealed), "the first stored token must stay")
 
 		other, err := db.KeepSourceToken(t.Context(), "tiktok", "b", []byte("other"))
 		require.NoError(t, err)
 		_, ok, err := db.HoldSourceToken(t.Context(), other, time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "the token of another account can be locked at the same time")
+		require.True(t, ok, "the token of another account must be lockable at the same time")
 	})
 }
 
@@ -62,11 +62,11 @@ func TestReplaceSourceToken_refusesATokenThatWasExchangedMeanwhile(t *testing.T)
 		db.Clock.Advance(time.Minute)
 		held, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "the lock of the first HoldSourceToken has ended")
+		require.True(t, ok, "a token must be lockable again after the lock has ended")
 		require.NoError(t, db.ReleaseSourceToken(t.Context(), ended))
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "releasing an ended hold does not release the current hold")
+		require.False(t, ok, "releasing an ended lock must not release the current lock")
 
 		ok, err = db.ReplaceSourceToken(t.Context(), held, []byte("two"))
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestReplaceSourceToken_refusesATokenThatWasExchangedMeanwhile(t *testing.T)
 		require.Equal(t, first.Version+1, second.Version)
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "a token that was exchanged cannot be locked")
+		require.False(t, ok, "a token that was exchanged must not be lockable")
 
 		held, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
 		require.NoError(t, err)

@@ -200,7 +200,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 			left -= n
 		}
 		byStatus[StatusCount{Platform: c.Platform, Kind: c.Kind, Status: stored}] += left
-		if n := len(counts); n > 0 && counts[n-1].sameGroup(&c) {
+		if n := len(counts); n > 0 && counts[n-1].isSameGroup(&c) {
 			counts[n-1].addCounts(&c)
 			continue
 		}
@@ -220,8 +220,8 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 // computedStatuses are the fetch statuses that targetStatusSQL returns for targets whose stored status is a different one.
 var computedStatuses = [...]FetchStatus{FetchUnsupported, FetchDelayed}
 
-// sameGroup returns true if both counts are of the same platform, kind, lane and state.
-func (c *QueueCounts) sameGroup(o *QueueCounts) bool {
+// isSameGroup returns true if both counts are of the same platform, kind, lane and state.
+func (c *QueueCounts) isSameGroup(o *QueueCounts) bool {
 	return c.Platform == o.Platform && c.Kind == o.Kind && c.Lane == o.Lane && c.State == o.State
 }
 

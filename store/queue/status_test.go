@@ -67,7 +67,7 @@ func TestWhyFailing_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T
 			return detail
 		}
 		db.Exec(t, "UPDATE fetch_targets SET detail = 'held back'")
-		require.Empty(t, why(link.TikTok), "no target has failed")
+		require.Empty(t, why(link.TikTok), "the error must be empty while no target has failed")
 		db.Exec(t, "UPDATE fetch_targets SET attempts = 1")
 		require.Equal(t, "held back", why(link.TikTok))
 		require.Empty(t, why(link.YouTube))
@@ -87,7 +87,7 @@ func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 			require.Nil(t, engine.Now)
 			return
 		}
-		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "the database's clock")
+		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "the time must come from the database's clock")
 	})
 }
 
@@ -103,7 +103,7 @@ func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T)
 			return c.Statuses[0].Status
 		}
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
-		require.Equal(t, queue.FetchUnsupported, statuses(), "the collectors have no source for TikTok")
+		require.Equal(t, queue.FetchUnsupported, statuses(), "the status must be unsupported if the collectors have no source for TikTok")
 		listed, err := db.TargetsWithStatus(t.Context(), queue.FetchUnsupported, 10)
 		require.NoError(t, err)
 		require.Len(t, listed, 1)

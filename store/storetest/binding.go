@@ -36,11 +36,10 @@ type derived struct {
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the query
-	using bool   // true for a join with USING (organisation_id): the tables in the field only have the same organisation_id as the tables before them
+	using bool   // true for a join with USING (organisation_id): each table in only has the same organisation_id as the tables before it
 }
 
-// isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an
-// enclosing query.
+// isRouted returns true if the block must follow the rules of CheckRouting, because routed is set for the block or for an enclosing query.
 func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
 // checkConditions returns an error if the conditions of the block do not restrict each distributed table to one organisation. It also returns an
@@ -210,8 +209,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. The result named is true if a query has this
-// name. The result list is true if that query is a list of parameters with a column organisation_id.
+// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. named is true if a query has this name, and list is true
+// if that query is a list of parameters with a column organisation_id.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -273,11 +272,10 @@ func isCast(inside []node, as int) bool {
 	return len(inside) > as+1 && inside[as].isKeyword("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
 }
 
-// equality is a condition of the form a.organisation_id = b.organisation_id. If the field a or b is nil, this side of the condition is a
-// parameter.
+// equality is a condition of the form a.organisation_id = b.organisation_id. If a or b is nil, this side of the condition is a parameter.
 type equality struct {
 	a, b      *use
-	parameter int    // index of the argument that belongs to the parameter; set if the field a or b is nil
+	parameter int    // index of the argument that belongs to the parameter; set if a or b is nil
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 

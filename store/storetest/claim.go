@@ -66,9 +66,8 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBefore runs the function f concurrently, once, just before the next statement that contains the fragment. The function f gets a second
-// Store, like another process. The statement continues when f has returned or waits for a lock. The function finish waits until f has
-// returned.
+// RunBefore runs f once, just before the next statement that contains the fragment, and concurrently with the test. It passes a second Store to f,
+// like that of another process. The statement continues when f has returned or waits for a lock. The returned function waits until f has returned.
 func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})

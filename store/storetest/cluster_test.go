@@ -38,7 +38,7 @@ CREATE FUNCTION pg_catalog.citus_get_active_worker_nodes(OUT node_name text, OUT
 	t.Setenv(storetest.CitusURL, u.String())
 
 	var names []string
-	t.Run("databases exist while the test runs", func(t *testing.T) {
+	t.Run("the databases must exist while the test runs", func(t *testing.T) {
 		db := storetest.New(t, "citus")
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 2)...)
 		created, err := url.Parse(db.URL)
@@ -52,7 +52,7 @@ CREATE FUNCTION pg_catalog.citus_get_active_worker_nodes(OUT node_name text, OUT
 		require.Equal(t, []string{"4"}, firstColumn(t, onWorker.String(), "SELECT current_setting('citus.shard_count')"))
 	})
 	for _, node := range []string{u.String(), worker} {
-		require.Equal(t, []string{"0"}, firstColumn(t, node, "SELECT COUNT(*)::text FROM pg_database WHERE '/' || datname = '"+names[0]+"'"), "the databases are dropped")
+		require.Equal(t, []string{"0"}, firstColumn(t, node, "SELECT COUNT(*)::text FROM pg_database WHERE '/' || datname = '"+names[0]+"'"), "the databases must be dropped after the test")
 	}
 }
 

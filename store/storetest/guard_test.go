@@ -109,7 +109,7 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"a query of a table in place of a list":                                           {`WITH wanted(organisation_id) AS (SELECT id FROM organisations) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "does not restrict the table v to one organisation"},
 		"a comparison with a list beside an OR":                                           {`WITH wanted(organisation_id) AS (SELECT * FROM unnest((SELECT CAST(? AS uuid[])))) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id OR v.removed`, "does not restrict the table v to one organisation"},
 		"a condition beside an OR":                                                        {`SELECT 1 FROM videos v WHERE v.organisation_id = ? OR v.id = ?`, "does not restrict the table v to one organisation"},
-		"a condition beside an OR in the same parentheses":                                {`SELECT 1 FROM videos v WHERE (v.organisation_id = ? AND v.removed OR v.private) AND v.id = ?`, "does not restrict the table v to one organisation"},
+		"a condition and an OR in the same parentheses":                                   {`SELECT 1 FROM videos v WHERE (v.organisation_id = ? AND v.removed OR v.private) AND v.id = ?`, "does not restrict the table v to one organisation"},
 		"a condition inside of a CASE":                                                    {`SELECT 1 FROM videos v WHERE CASE WHEN v.removed AND v.organisation_id = ? AND v.private THEN 1 END = ?`, "does not restrict the table v to one organisation"},
 		"a comparison in the selected columns":                                            {`SELECT v.organisation_id = ? FROM videos v`, "does not restrict the table v to one organisation"},
 		"a condition in a comment":                                                        {"SELECT 1 FROM videos v WHERE v.id = ? -- AND v.organisation_id = ?", "does not restrict the table v to one organisation"},
@@ -315,7 +315,7 @@ func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T)
 		defer func() { require.NoError(t, inspected.Close()) }()
 		_, err = inspected.Org(o.ID).Video(t.Context(), store.VideoRef{ID: store.NewID()})
 		require.Error(t, err)
-		require.NotErrorIs(t, err, store.ErrNotFound, "the statement ran although it breaks a rule: %v", err)
+		require.NotErrorIs(t, err, store.ErrNotFound, "a statement that breaks a rule must not run: %v", err)
 	})
 }
 

@@ -34,10 +34,9 @@ func (i *statementInfo) addOrganisation(argument int) {
 	i.organisations = append(i.organisations, argument)
 }
 
-// addInserted records the parameters that an INSERT writes to the column organisation_id. The parameter columns has the list of columns,
-// and source has the part of the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of
-// CheckRouting. In other statements, they need no record, because on SQLite and PostgreSQL one INSERT may insert rows of several
-// organisations.
+// addInserted records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and source is the part of
+// the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting. In other statements,
+// they need no record, because on SQLite and PostgreSQL one INSERT may insert rows of several organisations.
 func (b *block) addInserted(columns, source []node) {
 	at := 0
 	for i, column := range splitAt(columns, isComma) {

@@ -25,15 +25,15 @@ func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy claims all due videos of a platform, and returns their number. As the result of each fetch, it stores the facts that the
-// function facts returns for the target.
-func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
+// DeliverBy claims all due videos of a platform, and returns their number. As the result of each fetch, it stores the facts that factsOf returns for
+// the target.
+func DeliverBy(t *testing.T, db *DB, p link.Platform, factsOf func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
 	for _, c := range Claim(t, db, p, "video") {
 		outcomes := make([]ingest.Outcome, len(c.Targets))
 		for i, target := range c.Targets {
-			outcomes[i] = Outcome(db, target, facts(target))
+			outcomes[i] = Outcome(db, target, factsOf(target))
 		}
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
 		n += len(outcomes)
@@ -57,14 +57,14 @@ func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) inge
 // Views returns facts that contain only a number of views.
 func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 
-// Measure writes facts for videos, without using the queue. The parameter at is the time of the simulated fetch.
-func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
+// Measure writes facts for videos, without using the queue. fetchedAt is the time of the simulated fetch.
+func Measure(t *testing.T, db *DB, fetchedAt time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
 	for l, f := range facts {
 		outcomes = append(outcomes, Outcome(db, queue.Target{Platform: l.Platform, Kind: "video", ExternalID: l.ID}, f))
 	}
-	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
+	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(fetchedAt), outcomes))
 }
 
 // Authored returns facts with one view and an author. If the id or the handle is "", the facts do not have it.
@@ -79,13 +79,13 @@ func Authored(id, handle string) ingest.VideoFacts {
 	return f
 }
 
-// FoundVideos returns n videos of @someone, the newest first. The first video was uploaded at the time newest, and each following video was
-// uploaded one hour earlier.
-func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
+// FoundVideos returns n videos of @someone, the newest first. The first video was uploaded at newestAt, and each following video was uploaded one
+// hour earlier.
+func FoundVideos(t *testing.T, n int, newestAt time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)
 	for i, l := range Clips(t, n) {
-		at := store.InstantOf(newest.Add(-time.Duration(i) * time.Hour))
+		at := store.InstantOf(newestAt.Add(-time.Duration(i) * time.Hour))
 		videos[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical, UploadedAt: &at}
 	}
 	return videos

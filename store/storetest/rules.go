@@ -49,8 +49,8 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of the query in the parameter
-// root. The parameter args has the arguments of the statements, or nothing.
+// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of the query root. args has the
+// arguments of the statements, or nothing.
 func checkAll(statement string, root *block, args []any) error {
 	nodes, err := parse(statement)
 	if err != nil {
@@ -91,7 +91,7 @@ func checkFunctions(nodes []node) error {
 	return nil
 }
 
-// checkOne checks one statement, or one query in a statement. The parameter outer is the enclosing query, or nil.
+// checkOne checks one statement, or one query in a statement. outer is the enclosing query, or nil.
 func checkOne(nodes []node, outer *block) error {
 	if len(nodes) == 0 {
 		return nil
@@ -324,8 +324,7 @@ func selectsDistributed(nodes []node, outer *block) bool {
 		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributed(d.query, outer) }))
 }
 
-// checkConflict checks the part of an INSERT after ON CONFLICT. The parameter distributed is true if the table of the INSERT is
-// distributed.
+// checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.
 func checkConflict(nodes []node, distributed bool) error {
 	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !containsOrganisationID(nodes[0].kids)) {
 		return fmt.Errorf("the conflict target of an INSERT lacks %s", organisationID)

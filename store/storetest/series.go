@@ -62,10 +62,10 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns the counts c. It replaces each count that is nil in c by the same count of the parameter under.
-func MergeCounts(c, under store.Counts) store.Counts {
-	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
-		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
+// MergeCounts returns c, but replaces each count that is nil in c by the same count of fallback.
+func MergeCounts(c, fallback store.Counts) store.Counts {
+	return store.Counts{Views: cmp.Or(c.Views, fallback.Views), Likes: cmp.Or(c.Likes, fallback.Likes), Comments: cmp.Or(c.Comments, fallback.Comments),
+		Shares: cmp.Or(c.Shares, fallback.Shares), Bookmarks: cmp.Or(c.Bookmarks, fallback.Bookmarks)}
 }
 
 // Points returns the points of both tables by day. A day that is in both tables has one point, with all counts of the two points.
@@ -116,20 +116,20 @@ func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 	return out
 }
 
-// isLower returns true if any count in the parameter now is lower than the same count in the parameter before.
-func isLower(now, before store.Counts) bool {
+// isLower returns true if any of the current counts is lower than the same previous count.
+func isLower(current, previous store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
-	for i, n := range values(now) {
-		if b := values(before)[i]; n != nil && b != nil && *n < *b {
+	for i, n := range values(current) {
+		if b := values(previous)[i]; n != nil && b != nil && *n < *b {
 			return true
 		}
 	}
 	return false
 }
 
-// AfterRetention returns the series that retention must keep: all daily points since the day firstDaily, and one weekly point for each
-// earlier week. The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week.
-// Points before the day firstWeekly are left out.
+// AfterRetention returns the series that retention must keep: all daily points since firstDaily, and one weekly point for each earlier week. The
+// weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points before firstWeekly are
+// left out.
 func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // by week

@@ -86,7 +86,7 @@ func statementForm(statement string) string {
 	return monthTables.ReplaceAllString(s, "snapshots_daily_YYYYMM")
 }
 
-// The patterns below match the files of the store, and the files through which all functions of the store run their statements.
+// storeFiles matches the files of the store. Most functions of the store run their statements through the files that plumbing matches.
 var (
 	storeFiles = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)

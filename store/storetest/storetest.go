@@ -175,8 +175,8 @@ func requirePostgres(t testing.TB) {
 		"%s is not set: run the tests by `make test`, which starts a PostgreSQL, or set it to a server on which tests may create databases", PostgresURL)
 }
 
-// newDatabase creates a PostgreSQL database and returns its URL. The database is dropped when the test ends. The parameter options is the
-// text after the name in the statement CREATE DATABASE.
+// newDatabase creates a PostgreSQL database and returns its URL. The database is dropped when the test ends. The options are the text after the name
+// in the statement CREATE DATABASE.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := newDatabaseName()
@@ -271,20 +271,20 @@ func migrate(databaseURL string) error {
 	return s.Close()
 }
 
-// onServer runs the function do with a connection to the server of PostgresURL.
-func onServer(do func(*sql.DB) error) error { return withConnection(os.Getenv(PostgresURL), do) }
+// onServer calls f with a connection to the server of PostgresURL.
+func onServer(f func(*sql.DB) error) error { return withConnection(os.Getenv(PostgresURL), f) }
 
-// withConnection runs the function do with a connection to the PostgreSQL database at the given URL.
-func withConnection(databaseURL string, do func(*sql.DB) error) error {
+// withConnection calls f with a connection to the PostgreSQL database at the given URL.
+func withConnection(databaseURL string, f func(*sql.DB) error) error {
 	admin, err := sql.Open("pgx", databaseURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = admin.Close() }()
-	return do(admin)
+	return f(admin)
 }
 
-// withDatabaseName returns a copy of the database URL in the parameter server, with the given name of the database.
+// withDatabaseName returns a copy of the given database URL, with the given name of the database.
 func withDatabaseName(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -74,8 +74,8 @@ type parser struct {
 // unreadText returns the part of the statement that is not read yet.
 func (p *parser) unreadText() string { return p.s[p.at:] }
 
-// readNodes reads nodes up to the end of the statement. If the parameter group is true, it reads only up to the closing parenthesis.
-func (p *parser) readNodes(group bool) ([]node, error) {
+// readNodes reads nodes up to the end of the statement. If inGroup is true, it reads only up to the closing parenthesis.
+func (p *parser) readNodes(inGroup bool) ([]node, error) {
 	var out []node
 	for {
 		if err := p.skipBlanks(); err != nil {
@@ -84,12 +84,12 @@ func (p *parser) readNodes(group bool) ([]node, error) {
 		start := p.at
 		switch {
 		case p.unreadText() == "":
-			if group {
+			if inGroup {
 				return nil, errors.New("a parenthesis is not closed")
 			}
 			return out, nil
 		case p.s[p.at] == ')':
-			if !group {
+			if !inGroup {
 				return nil, errors.New("a parenthesis was not opened")
 			}
 			p.at++
@@ -210,12 +210,12 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// splitAt splits nodes at each node for which the function separates returns true. The result does not contain these separators.
-func splitAt(nodes []node, separates func(node) bool) [][]node {
+// splitAt splits nodes at each node for which isSeparator returns true. The result does not contain these separators.
+func splitAt(nodes []node, isSeparator func(node) bool) [][]node {
 	var parts [][]node
 	start := 0
 	for i, n := range nodes {
-		if separates(n) {
+		if isSeparator(n) {
 			parts, start = append(parts, nodes[start:i]), i+1
 		}
 	}

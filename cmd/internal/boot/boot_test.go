@@ -300,7 +300,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 	})
-	t.Run("an empty PostgreSQL database is migrated only with MigrateAny", func(t *testing.T) {
+	t.Run("an empty PostgreSQL database must be migrated only with MigrateAny", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "postgres")
 		var schema *store.SchemaError

@@ -22,12 +22,12 @@ import (
 
 const testToken = "secret-token-of-the-service"
 
-// service imitates the hosted service from which data is copied. The map answers has the JSON of the response for each path.
+// service imitates the hosted service from which data is copied. The map responses has the JSON of the response for each path.
 type service struct {
-	answers map[string]string
-	// The function before is called for each request; n is the number of the request. If before returns true, before has answered the request. If
-	// it returns false, the service answers the request from the map answers.
-	before func(w http.ResponseWriter, r *http.Request, n int) bool
+	responses map[string]string
+	// intercept is called first for each request; n is the number of the request. If intercept returns true, it has answered the request. If it
+	// returns false, the service answers from the map responses.
+	intercept func(w http.ResponseWriter, r *http.Request, n int) bool
 
 	*httptest.Server
 	requests []string
@@ -39,7 +39,7 @@ const serviceVideo = "https://www.tiktok.com/@a/video/7301234567890123456"
 // newService starts a hosted service whose organisation has one video.
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{answers: map[string]string{
+	s := &service{responses: map[string]string{
 		"/authenticate": `{"organisation":{"id":"o","name":"Hosted","tier":"premium","subscription":"active"}}`,
 		"/collections":  `{"data":[],"pagination":{"total":0,"total_pages":0}}`,
 		"/accounts":     `{"data":[],"pagination":{"total":0,"total_pages":0}}`,
@@ -51,10 +51,10 @@ func newService(t *testing.T) *service {
 			return
 		}
 		s.requests = append(s.requests, r.URL.RequestURI())
-		if s.before != nil && s.before(w, r, len(s.requests)) {
+		if s.intercept != nil && s.intercept(w, r, len(s.requests)) {
 			return
 		}
-		answer, ok := s.answers[r.URL.Path]
+		answer, ok := s.responses[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -107,13 +107,13 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 		today := store.DateOf(db.Clock.Now())
 		for _, marked := range []bool{false, true} {
 			s := newService(t)
-			s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 				if marked {
 					w.Header().Set("API-Version", "2026-01-01")
 				}
 				return false
 			}
-			s.answers["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (today - 1).String(), "views": 20, "likes": nil},
+			s.responses["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (today - 1).String(), "views": 20, "likes": nil},
 				map[string]any{"date": (today - 2).String(), "views": 15, "interpolated": true}, map[string]any{"date": (today - 200).String(), "views": 5}, map[string]any{"date": (today - 201).String(), "views": 4, "interpolated": true})
 			o, summary, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
 			require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.before = func(w http.ResponseWriter, _ *http.Request, n int) bool {
+	s.intercept = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
 		case n <= 2*maxAttempts: // refuse these requests with 429: they are more than maxAttempts, because a refusal by the rate limit does not count as an attempt
 			w.Header().Set("Retry-After", "37")
@@ -162,7 +162,7 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	want := slices.Repeat([]time.Duration{37 * time.Second}, 2*maxAttempts)
 	require.Equal(t, append(want, time.Second, 2*time.Second), s.waits)
 
-	s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+	s.intercept = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		w.WriteHeader(http.StatusInternalServerError)
 		return true
 	}
@@ -184,23 +184,23 @@ func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	for want, change := range map[string]func(*service){
-		"the tier basic": func(s *service) { s.answers["/authenticate"] = `{"organisation":{"tier":"basic"}}` },
+		"the tier basic": func(s *service) { s.responses["/authenticate"] = `{"organisation":{"tier":"basic"}}` },
 		"masks the numbers": func(s *service) {
-			s.answers["/videos"] = strings.Replace(s.answers["/videos"], `"username"`, `"metrics_masked":true,"username"`, 1)
+			s.responses["/videos"] = strings.Replace(s.responses["/videos"], `"username"`, `"metrics_masked":true,"username"`, 1)
 		},
 		"status 401": func(s *service) {
-			s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			}
 		},
 		"it redirects to": func(s *service) {
-			s.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 				http.Redirect(w, r, "https://example.com/", http.StatusMovedPermanently)
 				return true
 			}
 		},
-		"not the expected JSON": func(s *service) { s.answers["/videos"] = "<html>" },
+		"not the expected JSON": func(s *service) { s.responses["/videos"] = "<html>" },
 	} {
 		s := newService(t)
 		change(s)
@@ -218,7 +218,7 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
-	s.answers["/videos"] = "<html>"
+	s.responses["/videos"] = "<html>"
 	_, _, err := s.migrate(t, db, dir)
 	require.ErrorContains(t, err, "not the expected JSON")
 	_, _, err = s.migrate(t, db, dir)
@@ -242,10 +242,10 @@ func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s := newService(t)
-	s.answers["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (store.DateOf(db.Clock.Now()) - 1).String(), "views": 20})
+	s.responses["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (store.DateOf(db.Clock.Now()) - 1).String(), "views": 20})
 	_, _, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
-	s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+	s.intercept = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		w.Header().Set("ReelTally-Sandbox", "true")
 		return false
 	}

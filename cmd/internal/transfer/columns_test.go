@@ -61,7 +61,7 @@ func TestColumns_recogniseTheVideoMembersThatHostedServicesUse(t *testing.T) {
 		require.Equal(t, want, fields[slices.Index(names, name)], name)
 	}
 	_, err = Columns{}.fieldsOfHeader([]string{"link", "created_at"})
-	require.ErrorContains(t, err, `"created_at" is not known`, "without the column ad_link of a hosted service, created_at can also mean the time of the upload")
+	require.ErrorContains(t, err, `"created_at" is not known`, "created_at must be unknown if the file lacks ad_link, because the column can then mean the time of the upload")
 }
 
 // docs/operating.md lists every field with all its aliases.

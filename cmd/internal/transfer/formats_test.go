@@ -138,12 +138,12 @@ func FuzzFormats(f *testing.F) {
 			}
 		}
 		if errPoint == nil && errComma == nil && text != "" && *point != *comma {
-			require.NotEmpty(t, numbers.ambiguous, "%q has two possible meanings, so the field ambiguous must have it", text)
+			require.NotEmpty(t, numbers.ambiguous, "%q must be recorded as ambiguous, because it has two possible meanings", text)
 		}
 		day, errDay := parseInstant(text, DayFirst)
 		month, errMonth := parseInstant(text, MonthFirst)
 		if errDay == nil && errMonth == nil && day != month {
-			require.NotEmpty(t, dates.ambiguous, "%q has two possible meanings, so the field ambiguous must have it", text)
+			require.NotEmpty(t, dates.ambiguous, "%q must be recorded as ambiguous, because it has two possible meanings", text)
 			_, err := parseInstant(text, "")
 			require.Error(t, err)
 		}

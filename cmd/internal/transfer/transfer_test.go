@@ -44,8 +44,7 @@ func noShortLinks(context.Context, link.Link) (link.Link, error) {
 	return link.Link{}, errors.New("the short link cannot be resolved in this test")
 }
 
-// runImport imports a file with the given text into the organisation o. The functions in the parameter change can modify the settings of
-// the Import.
+// runImport imports a file with the given text into the organisation o. The given functions can change the settings of the Import.
 func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
 	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),

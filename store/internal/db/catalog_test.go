@@ -22,7 +22,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 		})
 		for name, tb := range c {
 			t.Run(name, func(t *testing.T) {
-				require.NotEmpty(t, tb.PrimaryKey, "rows without a key cannot be moved or repaired")
+				require.NotEmpty(t, tb.PrimaryKey, "the table must have a primary key, because rows without a key cannot be moved or repaired")
 				require.Empty(t, tb.Triggers)
 				checkDefaults(t, tb)
 				checkForeignKeys(t, name, tb)

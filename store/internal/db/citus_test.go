@@ -61,7 +61,7 @@ func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
 	s := d.Store
 	_, err := s.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls"), "migrate alone distributes nothing")
+	require.Empty(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls"), "migrations alone must distribute nothing")
 	keys := `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f' ORDER BY 1`
 	before := storetest.Column[string](t, d, keys)
 
@@ -81,8 +81,8 @@ func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, []string{"organisation_id"}, storetest.Column[string](t, d, "SELECT DISTINCT col FROM citus_calls WHERE type = 'distributed'"))
 	groups = append(groups, storetest.Column[string](t, d, "SELECT DISTINCT colocate_with FROM citus_calls WHERE type = 'distributed' ORDER BY 1")...)
-	require.Equal(t, []string{"accounts", "none"}, groups, "the first table begins a group, and all others are in the same group")
-	require.Equal(t, before, storetest.Column[string](t, d, keys), "every foreign key was added again")
+	require.Equal(t, []string{"accounts", "none"}, groups, "the first table must begin a group, and all others must be in this group")
+	require.Equal(t, before, storetest.Column[string](t, d, keys), "every foreign key must be added again")
 	require.NoError(t, s.CheckSchema(t.Context()))
 
 	distributed, err = s.Distribute(t.Context())

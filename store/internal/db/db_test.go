@@ -149,7 +149,7 @@ func TestStore_methodsStopIfTheirContextIsCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = o.Track(gone, store.TrackRequest{Links: storetest.Clips(t, 1)})
 		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, store.ErrUnavailable, "a cancelled context is not an outage of the database")
+		require.NotErrorIs(t, err, store.ErrUnavailable, "a cancelled context must not count as an outage of the database")
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 	})
 }

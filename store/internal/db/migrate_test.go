@@ -84,7 +84,7 @@ func TestMigrate_appliesEachMigrationOnceIfSeveralProcessesMigrate(t *testing.T)
 			require.NoError(t, errs[i])
 			all = append(all, applied[i]...)
 		}
-		require.Len(t, all, len(storetest.Migrations(t, db).ListSources()), "each migration was applied by exactly one process")
+		require.Len(t, all, len(storetest.Migrations(t, db).ListSources()), "exactly one process must apply each migration")
 		require.NoError(t, db.CheckSchema(t.Context()))
 	})
 }
@@ -146,7 +146,7 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 		cancel()
 		_, err := db.Migrate(gone)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, db.CheckSchema(t.Context()), "nothing was applied")
+		require.Error(t, db.CheckSchema(t.Context()), "no migration must be applied")
 	})
 }
 
@@ -235,15 +235,15 @@ func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *tes
 			}
 			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())
 			require.NoError(t, err)
-			for _, statement := range statementsUp(string(content)) {
-				require.Empty(t, unsafeForOlderPrograms(statement), "%s/%s: give the migration the number of the next generation", engine, f.Name())
+			for _, statement := range upStatements(string(content)) {
+				require.Empty(t, unsafeForOlderPrograms(statement), "%s/%s must have the number of the next generation", engine, f.Name())
 			}
 		}
 	}
 }
 
-// statementsUp returns the statements of a migration before the line "-- +goose Down", without comments.
-func statementsUp(migration string) []string {
+// upStatements returns the statements of a migration before the line "-- +goose Down", without comments.
+func upStatements(migration string) []string {
 	up, _, _ := strings.Cut(migration, "-- +goose Down")
 	var statements []string
 	for statement := range strings.SplitSeq(regexp.MustCompile(`--[^\n]*`).ReplaceAllString(up, ""), ";") {
@@ -272,7 +272,7 @@ func unsafeForOlderPrograms(statement string) string {
 
 func TestUnsafeForOlderPrograms_allowsOnlyAdditions(t *testing.T) {
 	t.Parallel()
-	for _, s := range statementsUp("-- +goose Up\nCREATE TABLE a (id int NOT NULL); -- a table\nCREATE INDEX b ON a (id);\nDROP INDEX b;\nALTER TABLE a ADD COLUMN c int;\nALTER TABLE a ADD COLUMN d int NOT NULL DEFAULT 0;\n-- +goose Down\nDROP TABLE a;") {
+	for _, s := range upStatements("-- +goose Up\nCREATE TABLE a (id int NOT NULL); -- a table\nCREATE INDEX b ON a (id);\nDROP INDEX b;\nALTER TABLE a ADD COLUMN c int;\nALTER TABLE a ADD COLUMN d int NOT NULL DEFAULT 0;\n-- +goose Down\nDROP TABLE a;") {
 		require.Empty(t, unsafeForOlderPrograms(s), s)
 	}
 	for _, s := range []string{"DROP TABLE a", "ALTER TABLE a DROP COLUMN c", "ALTER TABLE a RENAME TO b", "ALTER TABLE a ADD COLUMN d int NOT NULL", "UPDATE a SET c = 1",

@@ -125,7 +125,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := l.Count(), l.TextBytes
-		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selecting(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
+		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selectColumns(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
 			if !begun && spec.Each != nil {
 				complete = spec.Completer()
 			}
@@ -188,7 +188,7 @@ func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limi
 // ReadRows returns the rows of a table that the query q selects. The given statements run before q, and are sent together with it.
 func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
 	var rows []R
-	err := d.EachRowOf(ctx, append(before, Select{Query: selecting(q, ColumnNames(table, columns)), Each: func(row *Values) error {
+	err := d.EachRowOf(ctx, append(before, Select{Query: selectColumns(q, ColumnNames(table, columns)), Each: func(row *Values) error {
 		rows = append(rows, *new(R))
 		setColumns(&rows[len(rows)-1], columns, row, 0)
 		return nil
@@ -211,9 +211,9 @@ func ColumnNames[R any](table string, columns []Column[R]) string {
 	return names.String()
 }
 
-// selecting returns the query q with the given SQL text as the list of its columns. The method Select of GORM would take much longer,
+// selectColumns returns the query q with the given SQL text as the list of its columns. The method Select of GORM would take much longer,
 // because it searches the text for names of fields.
-func selecting(q *gorm.DB, columns string) *gorm.DB {
+func selectColumns(q *gorm.DB, columns string) *gorm.DB {
 	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 

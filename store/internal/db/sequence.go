@@ -135,7 +135,7 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	rows, found := make([]R, len(page)), make([]bool, len(page))
 	condition, arg := AnyOf(q, l.column.id, "?", ids)
 	// The statement has no ORDER BY. Otherwise the database might read all rows in the order of an index, and skip most of them.
-	err := d.EachRow(ctx, selecting(q.Where(condition, arg), ColumnNames(spec.Table, spec.Columns)), func(row *Values) error {
+	err := d.EachRow(ctx, selectColumns(q.Where(condition, arg), ColumnNames(spec.Table, spec.Columns)), func(row *Values) error {
 		var r R
 		setColumns(&r, spec.Columns, row, 0)
 		i := at[l.id(&r)]

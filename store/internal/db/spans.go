@@ -26,8 +26,8 @@ func startStatement(ctx context.Context, engine, query string) (context.Context,
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return tracing.StartCall(ctx, "")
 	}
-	text := shorten(query)
-	return tracing.StartCall(ctx, summarize(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
+	text := shortenSQL(query)
+	return tracing.StartCall(ctx, summarizeSQL(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
 }
 
 // startReads starts one span for SELECT statements that are sent together. onReplica is true if they run on the replica.
@@ -46,16 +46,16 @@ func startReads(ctx context.Context, engine string, onReplica bool, statements [
 	return ctx, span
 }
 
-// shorten returns the first maxSpanText bytes of a SQL text.
-func shorten(query string) string {
+// shortenSQL returns the first maxSpanText bytes of a SQL text.
+func shortenSQL(query string) string {
 	if len(query) <= maxSpanText {
 		return query
 	}
 	return strings.ToValidUTF8(query[:maxSpanText], "") + "…"
 }
 
-// summarize returns the kind of a statement and the first table that it names, such as "SELECT videos".
-func summarize(query string) string {
+// summarizeSQL returns the kind of a statement and the first table that it names, such as "SELECT videos".
+func summarizeSQL(query string) string {
 	kind, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	kind = strings.ToUpper(kind)
 	if table := namedTable.FindStringSubmatch(query); table != nil {

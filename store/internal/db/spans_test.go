@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSummarize_namesTheKindOfStatementAndItsFirstTable(t *testing.T) {
+func TestSummarizeSQL_namesTheKindOfStatementAndItsFirstTable(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"BEGIN": "BEGIN",
@@ -20,14 +20,14 @@ func TestSummarize_namesTheKindOfStatementAndItsFirstTable(t *testing.T) {
 		"SELECT COUNT(*) FROM (SELECT id FROM accounts) AS x":          "SELECT accounts",
 		"SELECT set_config('a', 'b', true)":                            "SELECT",
 	} {
-		require.Equal(t, want, summarize(query), query)
+		require.Equal(t, want, summarizeSQL(query), query)
 	}
 }
 
-func TestShorten_limitsTheLengthOfTheText(t *testing.T) {
+func TestShortenSQL_limitsTheLengthOfTheText(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "SELECT 1", shorten("SELECT 1"))
-	long := shorten("S" + strings.Repeat("é", maxSpanText))
+	require.Equal(t, "SELECT 1", shortenSQL("SELECT 1"))
+	long := shortenSQL("S" + strings.Repeat("é", maxSpanText))
 	require.LessOrEqual(t, len(long), maxSpanText+len("…"))
 	require.True(t, utf8.ValidString(long))
 	require.True(t, strings.HasSuffix(long, "…"))

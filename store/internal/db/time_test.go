@@ -71,7 +71,7 @@ func TestDate_followsTheCalendarAndRefusesInvalidDays(t *testing.T) {
 	}
 	require.Equal(t, store.Date(0), at("1970-01-01"))
 	require.Equal(t, store.Date(-1), at("1969-12-31"))
-	require.Equal(t, store.Date(-1), store.DateOf(time.Unix(-1, 999_999_999)), "the last nanoseconds before 1970 belong to the day 1969-12-31")
+	require.Equal(t, store.Date(-1), store.DateOf(time.Unix(-1, 999_999_999)), "the last nanoseconds before 1970 must belong to the day 1969-12-31")
 	require.Equal(t, store.Date(-1), store.InstantOf(time.Unix(0, -1)).Day())
 	require.Equal(t, at("2024-03-01"), at("2024-02-29")+1)
 	require.Equal(t, at("2023-03-01"), at("2023-02-28")+1)
