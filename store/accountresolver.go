@@ -127,8 +127,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same ExternalID. If they have the same SourceID, it returns true unless the ids prove
-// that they are different accounts: see IsOtherThan. In all other cases, it returns false.
+// Matches returns true if the account and the author have the same ExternalID. If they have the same SourceID, it also returns true, except if other
+// ids prove that they are different accounts: see IsOtherThan. In all other cases, it returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }

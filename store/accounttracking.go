@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest is a request to track accounts. The field Type decides which existing videos of the accounts are tracked.
+// TrackAccountsRequest is a request to track accounts. Its Type decides which existing videos of the accounts are tracked.
 type TrackAccountsRequest struct {
 	// Links are the links of the accounts. Two links can name the same account, one by id and one by handle.
 	Links           []link.Link
@@ -41,7 +41,7 @@ const DefaultPreview = 5
 // TrackedAccount is the result of TrackAccounts for one link.
 type TrackedAccount struct {
 	AccountID uuid.UUID
-	Existing  bool // the organisation already tracked the account, or had stopped tracking it
+	Existing  bool // the organisation already had the account, tracked or stopped
 	Already   bool // the organisation already tracked the account
 }
 

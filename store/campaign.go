@@ -402,8 +402,7 @@ func (d *CampaignDay) addCountsOf(points []Point, next int) Counts {
 	return at.out[0].Counts
 }
 
-// finishDays computes the field ViewsFromKnown of each day, and returns the days of the period. It leaves out the days before the first video was
-// added.
+// finishDays computes ViewsFromKnown of each day, and returns the days of the period. It leaves out the days before the first video was added.
 func (t *tally) finishDays() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]

@@ -207,8 +207,8 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	return found[0], err
 }
 
-// fillHashtags reads the hashtags of the collections and sets the field Hashtags of each collection. It returns the number of bytes that
-// the hashtags take in JSON.
+// fillHashtags reads the hashtags of the collections and sets the Hashtags of each collection. It returns the number of bytes that the hashtags take
+// in JSON.
 func (o *Org) fillHashtags(ctx context.Context, collections []Collection) (bytes int64, err error) {
 	ids, at := make([]uuid.UUID, len(collections)), make(map[uuid.UUID]int, len(collections))
 	for i := range collections {

@@ -92,7 +92,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
-			storetest.WithoutProvenance(got), "no point must be interpolated after the last one")
+			storetest.WithoutProvenance(got), "no point may be interpolated after the last one")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
 			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
 			require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		}
 		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
 		require.NoError(t, err)
-		require.Empty(t, got, "no point must be interpolated before the first one")
+		require.Empty(t, got, "no point may be interpolated before the first one")
 	})
 }
 

@@ -70,8 +70,8 @@ func namesAndIDs(names []string) []string {
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // number of bytes that each label of all takes in JSON
-	single  []labelSet             // the set that has only the label all[i], for each i; rows with exactly one label share these sets
-	tags    map[string][]int       // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
+	single  []labelSet             // for each i, the set that has only the label all[i]; all rows with only this label use the same set
+	tags    map[string][]int       // the key is a hashtag; the value has the collections with this hashtag, as indexes of the slice all
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
 }
@@ -154,16 +154,16 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt fun
 	return done, bytes, nil
 }
 
-// labelVideos sets the field Labels of videos. If the labels take more than maxBytes in JSON, it may leave out the last videos. It returns
-// the number of videos whose labels were set, and the number of bytes that these labels take in JSON.
+// labelVideos sets the Labels of videos. If the labels take more than maxBytes in JSON, it may leave out the last videos. It returns the number of
+// videos whose labels were set, and the number of bytes that these labels take in JSON.
 func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// labelAccounts sets the field Labels of accounts. If the labels take more than maxBytes in JSON, it may leave out the last accounts. It
-// returns the number of accounts whose labels were set, and the number of bytes that these labels take in JSON.
+// labelAccounts sets the Labels of accounts. If the labels take more than maxBytes in JSON, it may leave out the last accounts. It returns the number
+// of accounts whose labels were set, and the number of bytes that these labels take in JSON.
 func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },

@@ -57,8 +57,8 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	})
 }
 
-// addMembers checks that the collection exists, and that table has a row for each of the ids. It then calls insert. If a row is missing,
-// addMembers returns a *NotFoundError of the given kind, such as "video".
+// addMembers checks that the collection exists, and that the table has a row for each of the ids. It then calls the function insert. If a row is
+// missing, addMembers returns a *NotFoundError of the given kind, such as "video".
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.change(ctx, func(tx *gorm.DB) error {

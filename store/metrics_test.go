@@ -14,7 +14,7 @@ func TestMetricColumns_nameTheFieldsThatTheMethodsReturn(t *testing.T) {
 	var video Video
 	// pascal returns the name of the field for a column, such as "Views" for "views".
 	pascal := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
-	// address returns the address of the field with the given name of the struct to which s points.
+	// address returns the address of the field of *s that has the given name.
 	address := func(s any, field string) any {
 		return reflect.ValueOf(s).Elem().FieldByName(field).Addr().Interface()
 	}

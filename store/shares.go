@@ -47,7 +47,7 @@ func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	return Share{Organisation: org, Collection: found[0], OpenedAt: page.OpenedAt}, nil
 }
 
-// isShareExpired returns true if the share page of the collection is closed at the time now because it has expired.
+// isShareExpired returns true if the share page of the collection is closed now because it has expired.
 func (c Collection) isShareExpired(now db.Instant) bool {
 	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
 }

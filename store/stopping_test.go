@@ -47,9 +47,9 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		storetest.StopVideos(t, o, storetest.Clip(t, 4))
 
 		refs := []store.VideoRef{
-			{ID: store.NewID()},          // unknown
+			{ID: store.NewID()},          // an unknown video
 			{ID: tracked[0].VideoID},     //
-			{Link: storetest.Clip(t, 9)}, // unknown
+			{Link: storetest.Clip(t, 9)}, // an unknown video
 			{Link: storetest.Clip(t, 1)}, //
 			{ID: foreign.VideoID},        // a video of another organisation
 			{Link: storetest.Clip(t, 8)}, // a video of another organisation

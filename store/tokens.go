@@ -93,7 +93,7 @@ const (
 	TokenRevoked TokenState = "revoked"
 )
 
-// State returns the state of the token at the time now.
+// State returns the present state of the token.
 func (t Token) State(now db.Instant) TokenState {
 	switch {
 	case t.RevokedAt != nil:

@@ -183,7 +183,7 @@ func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 1, "no collection must be created")
+		require.Len(t, page.Collections, 1, "no collection may be created")
 	})
 }
 

@@ -111,10 +111,10 @@ type VideoQuery struct {
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
 	Link            *link.Link   // the link of the video
-	UploadedFrom    *db.Date     // inclusive
-	UploadedTo      *db.Date     // inclusive
-	UpdatedFrom     *db.Instant  // inclusive
-	UpdatedTo       *db.Instant  // inclusive
+	UploadedFrom    *db.Date     // first upload day
+	UploadedTo      *db.Date     // last upload day
+	UpdatedFrom     *db.Instant  // earliest time of the last fetch
+	UpdatedTo       *db.Instant  // latest time of the last fetch
 	Shop            *bool        // true selects only ads for a shop; false selects only other videos
 	ShopProduct     bool         // only ads for a shop that have a product id
 	HasMetrics      *bool        // if true, only videos that were fetched at least once; if false, only videos that were never fetched

@@ -12,8 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding returns the finding about a source and its credential. The parameter p is the answer to a test call, which requested a video
-// that does not exist.
+// probeFinding returns the finding about a source and its credential. It gets the answer to a test call, which requested a video that does not exist.
 func probeFinding(p probe.Answer) finding {
 	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source

@@ -80,7 +80,7 @@ func (c *exportCommand) save(ctx context.Context, p boot.Process, entryNoun stri
 	return os.Rename(file.Name(), c.Out)
 }
 
-// pageLimit is maxPage as text, for the parameter limit of a request.
+// pageLimit is maxPage as text, for the query parameter "limit".
 var pageLimit = strconv.Itoa(maxPage)
 
 type exportVideos struct{ exportCommand }

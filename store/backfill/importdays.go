@@ -33,9 +33,9 @@ func (d *dayChange) addAmounts(o dayChange) {
 
 // history collects the changes that an import makes to the rows of account_days of one account, or to the rows of organisation_days.
 type history struct {
-	// changes has the changes of the sums. The key is the first day to which a change applies.
+	// The key is the first day to which a change of the sums applies.
 	changes map[db.Date]dayChange
-	// measured has the days on which the import adds a point. Each of these days needs a row.
+	// The import adds a point on each of these days, so each of them needs a row.
 	measured map[db.Date]bool
 }
 

@@ -135,9 +135,9 @@ func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that replaces the point m.added[n] and the earlier added points of its week. Each count
-// is the last known value of that count among these points. If none of these points has the count, it comes from the stored weekly point of
-// the week. The result rounded is true if one of the points is rounded.
+// weekCounts returns the counts of the weekly point that replaces the point m.added[n] and the earlier added points of its week. Each count is the
+// last known value of that count among these points. If none of these points has the count, it comes from the stored weekly point of the week. It
+// also returns true if one of the points is rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {

@@ -63,7 +63,7 @@ type endLine struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// endOfBackup is the value of the field End in the last line of a backup.
+// endOfBackup is the text in the last line of a backup in the place where other lines have the name of a table.
 const endOfBackup = "backup"
 
 // reportEvery is the number of rows after which the progress is reported.

@@ -75,7 +75,7 @@ func TestDiscovery_requestsALongListOnlyWhenAPrivateAccountBecomesPublic(t *test
 
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Zero(t, c.Targets[0].Depth, "no long list must be requested while the account is private")
+		require.Zero(t, c.Targets[0].Depth, "no long list may be requested while the account is private")
 		require.Equal(t, "42", c.Targets[0].AccountID)
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 60, db.Clock.Now()))
 		facts.Private = new(false)

@@ -52,7 +52,7 @@ func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 		require.Equal(t, "https://www.tiktok.com/@someone.else", after.Link)
 		require.Equal(t, "someone.else", storetest.VideoOf(t, o, l).Username)
 		_, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
-		require.ErrorIs(t, err, store.ErrNotFound, "no account must have the old handle")
+		require.ErrorIs(t, err, store.ErrNotFound, "no account may have the old handle")
 	})
 }
 

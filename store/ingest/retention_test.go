@@ -352,7 +352,7 @@ func TestClaimJob_givesAJobToOneProcessAtATime(t *testing.T) {
 		db.Clock.Advance(50 * time.Second)
 		_, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "no other process must get the job before the extended lease has ended")
+		require.False(t, ok, "no other process may get the job before the extended lease has ended")
 		db.Clock.Advance(10 * time.Second)
 		second, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)

@@ -172,7 +172,7 @@ func youtubeRefusedLinks() []refusedLink {
 		{"YouTube sound", "https://www.youtube.com/source/" + youtubeID + "/shorts", yt, "/source/"},
 		{"YouTube hashtag", "https://www.youtube.com/hashtag/funny", yt, "/hashtag/"},
 		{"YouTube feed", "https://www.youtube.com/feed/subscriptions", yt, "/feed/"},
-		{"YouTube link /+c without a name", "https://www.youtube.com/+c", yt, "account name"},
+		{"YouTube account name of one character after a plus sign", "https://www.youtube.com/+c", yt, "account name"},
 		{"YouTube page of the signed-in account", "https://m.youtube.com/my_account?hl=en-GB", yt, "/my_account"},
 		{"YouTube user name followed by a second link without a space", "https://www.youtube.com/user/namehttps://www.youtube.com/user/name", yt, "account"},
 		{"YouTube search", "https://www.youtube.com/results?search_query=cat", yt, "/results"},

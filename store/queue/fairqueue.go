@@ -66,8 +66,8 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the field route of each entry to the source that is asked first for the entry's platform and kind. It also sets the field turn
-// of each entry for the interactive lane, where the entry with the lowest turn is served first.
+// routeEntries sets two fields of each entry. The field route is the source that is asked first for the entry's platform and kind. The field turn is
+// for the interactive lane, where the entry with the lowest turn is served first.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {

@@ -39,7 +39,7 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 1))
 		trackOnSchedule(t, o, queue.LaneBasic, storetest.Clip(t, 2))
 		trackOnSchedule(t, o, queue.LanePremium, storetest.Clip(t, 3))
-		require.Empty(t, lanesWithDueTargets(t, db), "no lane must have a due target before the scheduled times of the videos")
+		require.Empty(t, lanesWithDueTargets(t, db), "no lane may have a due target before the scheduled times of the videos")
 		storetest.Track(t, o, storetest.Clip(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		db.Clock.Advance(24 * time.Hour)
@@ -54,7 +54,7 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 			require.Equal(t, []string{storetest.Clip(t, 4-i).ID}, storetest.TargetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
-		require.Empty(t, lanesWithDueTargets(t, db), "no lane must have a due target while all targets are claimed")
+		require.Empty(t, lanesWithDueTargets(t, db), "no lane may have a due target while all targets are claimed")
 	})
 }
 

@@ -279,8 +279,8 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables sets the field bound of each table that the statement limits to one organisation. Such a table has its organisation_id compared with
-// a parameter, or with the organisation_id of another table whose field bound is set.
+// bindTables marks each table that the statement limits to one organisation as bound. The organisation_id of such a table is compared with a
+// parameter, or with the organisation_id of another bound table.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {

@@ -18,14 +18,14 @@ const (
 	ShardNodes Nodes = "one shard"
 	// MixedNodes are two nodes: the worker with the shard of one organisation, and the coordinator.
 	MixedNodes Nodes = "one shard, and the coordinator"
-	// ReferenceNodes means that any single node can run the statement, which only reads, and reads only reference tables.
+	// ReferenceNodes means that any single node can run the statement, because it writes nothing and reads only reference tables.
 	ReferenceNodes Nodes = "any node"
 	// AllReferenceNodes means that all nodes run the statement, because it writes or locks rows of a reference table.
 	AllReferenceNodes Nodes = "all nodes (reference table)"
 	// CoordinatorNode is the coordinator.
 	CoordinatorNode Nodes = "coordinator"
 	// DefinitionNodes means that all nodes run the statement, because it changes the definition of a table.
-	DefinitionNodes Nodes = "all nodes (definition of a table)"
+	DefinitionNodes Nodes = "all nodes (change of a table)"
 )
 
 // The patterns below match statements that write or lock rows, statements that change the definition of a table, and the names of the partitions of

@@ -31,7 +31,7 @@ type RecordedStatement struct {
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
-	seen map[RecordedStatement]bool // the statements that were written; the field Text of each is empty
+	seen map[RecordedStatement]bool // the statements that were written, without their texts
 }
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}

@@ -48,8 +48,8 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database, and migrates its schema if the parameter migration allows that. If this program cannot use the schema that the database
-// then has, Open returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open does not check the schema.
+// Open opens the database, and migrates its schema if the parameter migration allows that. If this program cannot use the schema after that, Open
+// returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open does not check the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")

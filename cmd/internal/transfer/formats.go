@@ -287,9 +287,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice. The result in is a reader for the first time. The function openAgain returns a reader for
-// the second time. The caller must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading
-// copies it to a temporary file, which cleanUp deletes.
+// readTwice makes it possible to read the input r.In twice. The reader in is for the first time. The function openAgain returns a reader for the
+// second time. The caller must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading copies
+// it to a temporary file, which cleanUp deletes.
 func (r *importRun) readTwice() (in io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {

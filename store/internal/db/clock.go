@@ -70,9 +70,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. The field SeenAt of the state is the
-// time that was last written to the database, not the present time. If the caller must not write the state to the database, the field Name
-// is "".
+// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt in the state is the time that was last
+// written to the database, not the present time. Name in the state is "" if the caller must not write the state to the database.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil

@@ -142,9 +142,9 @@ func (l layout) checkTables() error {
 
 // planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order.
 //
-// The first statements remove the foreign keys of these tables, and the last statements add them again. One reason is that Citus refuses to
-// distribute a table to which a local table refers. The other reason is that create_reference_table turns local tables that refer to the
-// table into local tables of Citus, which Citus cannot distribute.
+// The first statements remove the foreign keys of these tables, and the last statements add them again. There are two reasons for this. Citus refuses
+// to distribute a table to which a local table refers. And create_reference_table turns local tables that refer to the table into local tables of
+// Citus, which Citus cannot distribute.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)

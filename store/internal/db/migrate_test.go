@@ -146,7 +146,7 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 		cancel()
 		_, err := db.Migrate(gone)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, db.CheckSchema(t.Context()), "no migration must be applied")
+		require.Error(t, db.CheckSchema(t.Context()), "no migration may be applied")
 	})
 }
 

@@ -171,7 +171,7 @@ func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limi
 		l.more = true
 		return ErrEnough
 	}
-	row.borrow()
+	row.reuseMemory()
 	l.present = *new(R)
 	setColumns(&l.present, spec.Columns, row, 1)
 	complete(&l.present)

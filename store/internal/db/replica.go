@@ -39,7 +39,7 @@ var (
 // replica is a streaming replica of a PostgreSQL database. It answers reads that may take long, so that the primary has less work.
 type replica struct {
 	pool   *sql.DB
-	below  func() // closes the pgx pool from which the field pool takes connections
+	below  func() // closes the pool of pgx below this pool
 	logger *slog.Logger
 
 	answered, behind, failed atomic.Int64 // numbers of reads that the replica answered, of reads with errBehind, and of reads with other errors
@@ -125,7 +125,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // check stays errBehind if the statement returns no row, because the replica then lacks the whole organisation
+	check := errBehind // this error stays if the statement returns no row, because the replica then lacks the whole organisation
 	var stopped error  // the error of the function that a statement calls for each row
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {

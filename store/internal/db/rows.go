@@ -30,11 +30,11 @@ type Values struct {
 	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL outside of transactions
 	plain  []any    // the values as database/sql returns them; set on SQLite and in transactions
 
-	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
-	borrowed  bool  // true if borrow was called
+	textBytes    int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
+	reusesMemory bool  // true after a call of reuseMemory
 
-	// The methods return pointers to values in the fields below. Unless borrow was called, these values stay valid when the next row is
-	// read.
+	// The methods return pointers to values in the fields below. These values stay valid when the next row is read, except after a call of
+	// reuseMemory.
 	integers blocks[int64]
 	instants blocks[Instant]
 	floats   blocks[float64]
@@ -65,10 +65,10 @@ func storeOptional[T any](b *blocks[T], value T, known bool) *T {
 	return b.storeValue(value)
 }
 
-// borrow makes all texts and pointers that the methods return for the present row valid only until the next row is read. They need no memory
+// reuseMemory makes all texts and pointers that the methods return for the present row valid only until the next row is read. They need no memory
 // of their own then.
-func (v *Values) borrow() {
-	v.borrowed = true
+func (v *Values) reuseMemory() {
+	v.reusesMemory = true
 	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
 	v.ids.block, v.dates.block, v.strings.block = v.ids.block[:0], v.dates.block[:0], v.strings.block[:0]
 }
@@ -173,8 +173,8 @@ func (v *Values) Text(i int) (string, bool) {
 	}
 	b := v.binary[i]
 	v.textBytes += int64(len(b))
-	if v.borrowed {
-		return unsafe.String(unsafe.SliceData(b), len(b)), b != nil //nolint:gosec // the text is valid as long as the row, as borrow says
+	if v.reusesMemory {
+		return unsafe.String(unsafe.SliceData(b), len(b)), b != nil //nolint:gosec // the text is valid as long as the row, as reuseMemory says
 	}
 	if v.texts == nil || v.texts.Cap()-v.texts.Len() < len(b) {
 		size := 1 << 10
@@ -308,7 +308,7 @@ func (s Select) toStatement() (text string, args []any, err error) {
 // to run a short statement.
 type FixedQuery struct {
 	text  string   // SQL text for the engine of the database
-	names []string // name of the parameter of each argument
+	names []string // for each argument, the name of its parameter
 }
 
 // parameterName matches a named parameter of a FixedQuery, such as "@org".
