@@ -41,7 +41,7 @@ type AccountPage struct {
 	Next     *db.Position // position at which the next page begins; nil on the last page
 }
 
-// Accounts returns one page of the accounts that match query.
+// Accounts returns one page of the accounts that match the query.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -50,7 +50,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	return AccountPage{Accounts: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListAccounts returns a list of the accounts that match query.
+// ListAccounts returns a list of the accounts that match the query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
-// matchingAccounts returns a database query for the accounts that match all conditions of query, except the conditions on collections. The
+// matchingAccounts returns a database query for the accounts that match all conditions of the query, except the conditions on collections. The
 // query has no ORDER BY and no LIMIT yet.
 func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
 	q := o.scopedQuery(ctx, "accounts")
@@ -141,7 +141,7 @@ func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes
 	return o.labelAccounts(ctx, accounts, maxBytes)
 }
 
-// Account returns the account that ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
+// Account returns the account that the ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	var v Version
@@ -156,7 +156,7 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds to q the condition that selects the account that ref names. If ref.ID is set, the condition compares the id. Otherwise
+// accountWhere adds to q the condition that selects the account that the ref names. If ref.ID is set, the condition compares the id. Otherwise
 // it compares the platform's own id in ref.Link, or the current handle if the link has no id.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
@@ -181,7 +181,7 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	return o.Videos(ctx, query)
 }
 
-// ListAccountVideos returns a list of the videos of the account that ref names. It returns ErrNotFound if the account is unknown. The
+// ListAccountVideos returns a list of the videos of the account that the ref names. It returns ErrNotFound if the account is unknown. The
 // account's id replaces query.LinkedAccountID.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)

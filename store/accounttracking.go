@@ -68,10 +68,10 @@ func IsAccountID(target string) bool {
 // ListDepths has, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
-// tracking type. If the tracking of an account was stopped, its videos were stopped too. After the next fetch of the account's video list, those of
-// them that the tracking type includes are tracked again. TrackAccounts is one transaction: after an error no account is tracked. It returns a
-// *NotFoundError for unknown collections.
+// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its tracking
+// type. If the tracking of an account was stopped, its videos were stopped too. The next fetch of the account's list of videos makes those videos
+// tracked again that the tracking type includes. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError
+// for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -217,7 +217,7 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 }
 
 // StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns the refs that
-// name no tracked account, in the order of refs. If allOrNothing is true and there are such refs, StopAccounts stops nothing.
+// name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

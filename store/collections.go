@@ -143,7 +143,7 @@ var (
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections returns one page of the collections that match query.
+// Collections returns one page of the collections that match the query.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
@@ -152,7 +152,7 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 	return CollectionPage{Collections: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListCollections returns a list of the collections that match query. If query.ParentID is unknown, the list is empty.
+// ListCollections returns a list of the collections that match the query. If query.ParentID is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.scopedQuery(ctx, "collections")
 	switch {

@@ -173,7 +173,7 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is appended to storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. The query is storedPoints or outermostPoints,
+// scanPoints returns the points of a video in the days from..to that the query selects, the oldest first. The query is storedPoints or outermostPoints,
 // followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point

@@ -43,7 +43,7 @@ func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
 }
 
-// collectionsNamed returns the ids of the collections whose name or id is in names. It leaves out unknown names.
+// collectionsNamed returns the ids of the collections whose name or id is one of the names. It leaves out unknown names.
 func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
 	q := o.scopedQuery(ctx, "collections").Select("id").Where("(name IN ? OR CAST(id AS text) IN ?)", names, namesAndIDs(names))
@@ -53,7 +53,7 @@ func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID
 	})
 }
 
-// namesAndIDs returns names and, for each name that is an id, also the id in lower case with hyphens, as the database returns it.
+// namesAndIDs returns the names and, for each name that is an id, also the id in lower case with hyphens, as the database returns it.
 func namesAndIDs(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
@@ -96,7 +96,7 @@ type labelled struct {
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
 
-// labelsOf returns the labels of row, which is a video or an account.
+// labelsOf returns the labels of the row, which is a video or an account.
 func (l *labels) labelsOf(row labelled) labelSet {
 	if len(l.all) == 0 {
 		return labelSet{}

@@ -103,7 +103,7 @@ func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.countByPlatform(ctx, "accounts", "tracked")
 }
 
-// countByPlatform counts the tracked and stopped rows of table by platform. trackedCondition is a SQL condition that is true for tracked rows.
+// countByPlatform counts the tracked and stopped rows of the table by platform. trackedCondition is a SQL condition that is true for tracked rows.
 func (o *Org) countByPlatform(ctx context.Context, table, trackedCondition string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[FetchStatus]int64{}}
 	var rows []struct {

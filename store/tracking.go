@@ -363,7 +363,7 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }
 
-// trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates. It also returns the refs that name no
+// trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
 // tracked video.
 func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID

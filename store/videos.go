@@ -159,7 +159,7 @@ type VideoPage struct {
 	Next   *db.Position // position at which the next page begins; nil on the last page
 }
 
-// Videos returns one page of the videos that match query.
+// Videos returns one page of the videos that match the query.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -168,7 +168,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListVideos returns a list of the videos that match query.
+// ListVideos returns a list of the videos that match the query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
@@ -290,7 +290,7 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	}
 }
 
-// countVideos returns the number of videos that match query. If query has no filter, the number is a total that the version v contains. Otherwise
+// countVideos returns the number of videos that match the query. If the query has no filter, the number is a total that the version v contains. Otherwise
 // countVideos counts the rows of the query filtered.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
@@ -309,7 +309,7 @@ func (q VideoQuery) hasFilters() bool {
 		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matchingVideos returns a database query for the videos that match all conditions of query, except the conditions on collections. The query has
+// matchingVideos returns a database query for the videos that match all conditions of the query, except the conditions on collections. The query has
 // no ORDER BY and no LIMIT yet.
 func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.scopedQuery(ctx, "videos")
@@ -350,7 +350,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns the video that ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
+// Video returns the video that the ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
@@ -364,7 +364,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	return found[0], db.Translate(err)
 }
 
-// videoID returns the id of the video that ref names, or ErrNotFound if there is no such video.
+// videoID returns the id of the video that the ref names, or ErrNotFound if there is no such video.
 func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
 	err = o.s.db.EachRow(ctx, videoWhere(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
@@ -376,7 +376,7 @@ func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err erro
 	return id, err
 }
 
-// videoWhere adds to q the condition that selects the video that ref names.
+// videoWhere adds to q the condition that selects the video that the ref names.
 func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
 	if ref.ID != uuid.Nil {
 		return q.Where("videos.id = ?", ref.ID)

@@ -33,7 +33,7 @@ type TurnKey struct {
 	Organisation uuid.UUID // the zero UUID if the target needs no turn
 }
 
-// TakeTurns returns a new turn for each of the keys, in the order of keys. A turn orders the targets in the interactive lane of a source:
+// TakeTurns returns a new turn for each of the keys, in the order of the keys. A turn orders the targets in the interactive lane of a source:
 // the target with the lowest turn is claimed first. The turn is 0 if the key has no organisation.
 func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	last, turns := map[TurnKey]int64{}, make([]int64, len(keys))

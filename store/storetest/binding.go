@@ -76,7 +76,7 @@ func (b *block) checkConditions(clauses map[string][]node) error {
 	return nil
 }
 
-// checkSubqueries checks all subqueries in nodes, with the block b as their enclosing query.
+// checkSubqueries checks all subqueries in the nodes, with the block b as their enclosing query.
 func (b *block) checkSubqueries(nodes []node) error {
 	for _, n := range nodes {
 		if n.kind != groupNode {
@@ -209,8 +209,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. named is true if a query has this name, and list is true
-// if that query is a list of parameters with a column organisation_id.
+// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. It returns whether a query has this name (named), and
+// whether that query is a list of parameters with a column organisation_id (list).
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -243,7 +243,7 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNotArrayParameter returns false if nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
+// isNotArrayParameter returns false if the nodes are (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
 func isNotArrayParameter(nodes []node) bool {
 	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].isKeyword("select") {
 		nodes = nodes[0].kids[1:]
@@ -256,7 +256,7 @@ func isNotArrayParameter(nodes []node) bool {
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }
 
-// isNotJSONMember returns false if nodes is CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns
+// isNotJSONMember returns false if the nodes are CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns
 // true for everything else.
 func isNotJSONMember(nodes []node) bool {
 	if len(nodes) != 2 || !nodes[0].isKeyword("cast") {
@@ -372,7 +372,7 @@ func (b *block) parseEquality(atom []node) (equality, bool) {
 	return equality{a: uses[0], b: uses[1], parameter: parameter}, uses[0] != uses[1]
 }
 
-// parseParameter returns the index of the argument if nodes is a parameter: ?, $1, $1::type or CAST(? AS type). Otherwise it returns false.
+// parseParameter returns the index of the argument if the nodes are a parameter: ?, $1, $1::type or CAST(? AS type). Otherwise it returns false.
 func parseParameter(nodes []node) (index int, ok bool) {
 	switch {
 	case len(nodes) == 0:

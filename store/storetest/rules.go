@@ -74,7 +74,7 @@ var (
 	volatileWords = regexp.MustCompile(`^(current_(date|time|timestamp)|localtime|localtimestamp)$`)
 )
 
-// checkFunctions returns an error if nodes contains a function or keyword whose result depends on a clock, a random number or a sequence.
+// checkFunctions returns an error if the nodes contain a function or keyword whose result depends on a clock, a random number or a sequence.
 func checkFunctions(nodes []node) error {
 	for i, n := range nodes {
 		if n.kind == groupNode {
@@ -351,12 +351,12 @@ func checkAssignments(nodes []node) error {
 	return nil
 }
 
-// containsOrganisationID returns true if one of nodes is the name organisation_id.
+// containsOrganisationID returns true if one of the nodes is the name organisation_id.
 func containsOrganisationID(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isName() && n.text == organisationID })
 }
 
-// hasQuery returns true if nodes contains a subquery, at any depth.
+// hasQuery returns true if the nodes contain a subquery, at any depth.
 func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }

@@ -194,8 +194,8 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followerCounts returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers grow linearly,
-// from 0 on the day on which the account was created to today's number.
+// followerCounts returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers are made up: they
+// grow linearly from 0, on the day when the account was created, to today's number.
 func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
 	var days []backfill.LoadFollowers

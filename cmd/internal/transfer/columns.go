@@ -151,7 +151,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 	return fields, nil
 }
 
-// unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
+// unknownColumns collects the unknown columns of a file, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
 	more  bool     // whether the file has even more unknown columns

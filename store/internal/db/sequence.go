@@ -125,8 +125,8 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return err
 }
 
-// readPage reads the rows whose ids are in page into l. It returns ErrEnough if their texts take more than maxBytes, unless page has only
-// one row.
+// readPage reads the rows of a page, whose ids are given, into l. It returns ErrEnough if their texts take more than maxBytes, except if the page has
+// only one row.
 func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
 	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
 	for i := range page {

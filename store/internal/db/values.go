@@ -29,7 +29,7 @@ func SortedKeys[V any](m map[RowKey]V) []RowKey {
 	})
 }
 
-// OrgsOf returns the organisations of keys, sorted and without duplicates.
+// OrgsOf returns the organisations of the keys, sorted and without duplicates.
 func OrgsOf(keys []RowKey) []uuid.UUID {
 	orgs := make([]uuid.UUID, len(keys))
 	for i, k := range keys {
@@ -89,19 +89,19 @@ func Columns(names []string) []clause.Column {
 	return out
 }
 
-// Distinct returns ids sorted and without duplicates. All transactions lock rows in this order, so that they cannot deadlock.
+// Distinct returns the ids sorted and without duplicates. All transactions lock rows in this order, so that they cannot deadlock.
 func Distinct(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 }
 
-// Assign copies the value *from to *to. It does nothing if from is nil.
+// Assign copies the value *from to *to. It does nothing if the pointer from is nil.
 func Assign[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// AssignPointer makes the pointer *to equal to the pointer from. It does nothing if from is nil.
+// AssignPointer makes the pointer *to equal to the pointer from. It does nothing if the pointer from is nil.
 func AssignPointer[T any](to **T, from *T) {
 	if from != nil {
 		*to = from
