@@ -26,12 +26,12 @@ const (
 )
 
 // throttles contains the current throttle of each group of targets: how strongly the number of their fetches is reduced, because the
-// budgets of the sources are too small. A group is the videos or the accounts of one platform. The throttles are replaced only while the
-// mutex updating is locked.
+// budgets of the sources are too small. A group is the videos or the accounts of one platform. The throttles are replaced only by the
+// worker that has locked updateLock.
 type throttles struct {
-	byGroup  atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
-	updating sync.Mutex
-	until    time.Time // the time at which the throttles are computed again; may only be used while the mutex updating is locked
+	byGroup    atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
+	updateLock sync.Mutex
+	until      time.Time // the time at which the throttles are computed again; may only be used by the worker that has locked updateLock
 }
 
 // planFor returns the intervals and the throttle that decide how often a target is fetched.
@@ -51,10 +51,10 @@ func (c *Collector) throttleFor(t queue.Target) schedule.Throttle {
 // first for which targets, so that a target whose source is no longer configured gets another source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
-	if !c.throttles.updating.TryLock() {
+	if !c.throttles.updateLock.TryLock() {
 		return nil // another worker is updating the throttles
 	}
-	defer c.throttles.updating.Unlock()
+	defer c.throttles.updateLock.Unlock()
 	if now.Before(c.throttles.until) {
 		return nil
 	}
@@ -99,11 +99,11 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	return supply
 }
 
-// groupNeeds returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of targets in
-// the queue, from the parameter demand, and the cost of fetching one target of the group.
-func (c *Collector) groupNeeds(demand []queue.Demand, now time.Time) []schedule.Need {
+// groupNeeds returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of
+// targets in the queue, and the cost of fetching one target of the group.
+func (c *Collector) groupNeeds(targetCounts []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
-	for _, d := range demand {
+	for _, d := range targetCounts {
 		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
 		at := slices.IndexFunc(needs, func(n schedule.Need) bool { return n.Group == g })
 		if at < 0 {
@@ -116,9 +116,9 @@ func (c *Collector) groupNeeds(demand []queue.Demand, now time.Time) []schedule.
 	return needs
 }
 
-// fetchCosts returns what it costs to fetch one target like sample. The result has one cost for each plan of the sources (Source.Plan), in
-// the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this budget. All targets of
-// a full batch share the units of a call evenly.
+// fetchCosts returns what it costs to fetch one target like the sample. It returns one cost for each plan of the sources (Source.Plan), in
+// the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this budget. All targets
+// of a full batch share the units of a call evenly.
 func (c *Collector) fetchCosts(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

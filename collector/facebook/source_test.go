@@ -170,7 +170,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	for c, refusal := range refusals() {
 		all[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
-	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: newTestSource, Target: account("mira.cooks", 120), Answers: all,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/video") },
 	})

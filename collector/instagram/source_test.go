@@ -196,7 +196,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	for c, refusal := range refusals() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
-	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: newTestSource, Target: account("mira.cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "media.after(") },
 	})

@@ -158,7 +158,7 @@ func (w *World) Handle(p link.Platform, number uint32) string { return handleOfN
 // false if the handle or the id is not valid. If the handle was part of a rename, AssignAuthor changes nothing and returns true, because the
 // handle may now belong to an account that is not the author.
 func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
-	owner, ok := w.accountByRef(p, handle)
+	owner, ok := w.accountByHandleOrID(p, handle)
 	if !ok || !validID(p, id) {
 		return false
 	}

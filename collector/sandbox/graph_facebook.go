@@ -84,7 +84,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 
 // findFacebookPage returns the page with the given id or handle. If the account is private, deleted or unknown, it returns an error reply.
 func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
-	i, ok := s.world.accountByRef(link.Facebook, ref)
+	i, ok := s.world.accountByHandleOrID(link.Facebook, ref)
 	state := Deleted
 	if ok {
 		state = s.world.accountData(i, c.now).State

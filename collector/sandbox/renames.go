@@ -76,8 +76,8 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. It returns false if no rename
-// concerned the handle. Such a handle belongs to the account for which it was generated.
+// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. It returns false if the handle was
+// part of no rename. Such a handle belongs to the account for which it was generated.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -49,18 +49,18 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	if l.Handle == "" {
 		return s.world.accountByID(p, l.ID)
 	}
-	return s.world.accountByRef(p, l.Handle)
+	return s.world.accountByHandleOrID(p, l.Handle)
 }
 
-// listPart returns a part of a list: up to size ids, beginning at the index start. The result next is the index of the first id after the
+// listPart returns a part of a list: up to size ids, beginning at the index start. It also returns the index of the first id after the
 // part, or 0 if the list ends with the part.
-func listPart(ids []string, start, size int) (part []string, next int) {
+func listPart(ids []string, start, size int) (part []string, nextIndex int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
 	if end < len(ids) {
-		next = end
+		nextIndex = end
 	}
-	return ids[start:end], next
+	return ids[start:end], nextIndex
 }
 
 // parseNumber parses a number in a request, such as a cursor. It returns 0 if the text is not a number.
@@ -72,8 +72,8 @@ func parseNumber(s string) int {
 	return n
 }
 
-// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
-// encode returns the JSON object of one video.
+// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. encode
+// returns the JSON object of one video.
 func (s *Sandbox) encodeVideos(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

@@ -14,7 +14,8 @@ import (
 // apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	// run executes the actor and returns its items (its results). It returns false if the input contains neither a post nor a profile.
+	// run executes the actor and returns its results, which Apify calls items. It returns false if the input contains neither a post nor a
+	// profile.
 	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 

@@ -45,7 +45,7 @@ const (
 	statusUnitsSpent  = 495
 	ensembleChunk     = 10  // number of list entries that a request with depth=1 returns; depth=2 returns twice as many
 	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
-	ensembleMaxLength = 100 // maximum value of the parameter depth
+	ensembleMaxLength = 100 // maximum value of the query parameter depth
 )
 
 // serveEnsembleData answers the paths in ensembleMethods as EnsembleData does.
@@ -89,17 +89,16 @@ func ensembleError(status int, detail string) reply {
 	return reply{status: status, body: object{"detail": detail}}.withHeader("units_charged", "0")
 }
 
-// ensembleSuccess returns a successful reply in EnsembleData's format. The parameter units is the price of the call.
-func ensembleSuccess(data any, units int) reply {
-	return reply{status: http.StatusOK, body: object{"data": data}}.withHeader("units_charged", strconv.Itoa(units))
+// ensembleSuccess returns a successful reply in EnsembleData's format. The price of the call is in EnsembleData's units.
+func ensembleSuccess(data any, price int) reply {
+	return reply{status: http.StatusOK, body: object{"data": data}}.withHeader("units_charged", strconv.Itoa(price))
 }
 
-// ensembleVideoError returns nil if a video is public, and otherwise EnsembleData's error. If the parameter ok is false, there is no such
-// video.
-func ensembleVideoError(t VideoTruth, ok bool) *reply {
+// ensembleVideoError returns nil if a video exists and is public, and EnsembleData's error otherwise.
+func ensembleVideoError(t VideoTruth, exists bool) *reply {
 	var rep reply
 	switch {
-	case !ok || t.State == Deleted:
+	case !exists || t.State == Deleted:
 		rep = ensembleError(http.StatusNotFound, "Post not found")
 	case t.State == Private:
 		rep = ensembleError(statusPrivate, "Private post")
@@ -174,10 +173,10 @@ func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
 	return ensembleSuccess(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensembleListPage returns the video ids on one page of an account's list. It has up to depth times ensembleChunk ids, where depth is a query
-// parameter. The parameter cursor is the name of the query parameter with the index at which the page begins. The result next is the index
-// at which the next page begins, or 0 if this page is the last. The result units is the price of the call.
-func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
+// ensembleListPage returns the video ids on one page of an account's list, and the price of the call. The page has up to depth times
+// ensembleChunk ids, where depth is a query parameter. The query parameter cursorName has the index at which the page begins. nextStart is
+// the index at which the next page begins, or 0 if this page is the last.
+func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursorName string) (ids []string, nextStart, price int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
 		return nil, 0, 0, &rep
@@ -187,8 +186,8 @@ func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor
 		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
-	ids, next = listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursor)), depth*ensembleChunk)
-	return ids, next, depth, nil
+	ids, nextStart = listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursorName)), depth*ensembleChunk)
+	return ids, nextStart, depth, nil
 }
 
 // serveEnsembleTikTokVideoList answers tt/user/posts. The answer is {"data": list, "nextCursor": cursor}. All other methods with a list return
@@ -244,7 +243,7 @@ func (s *Sandbox) serveEnsembleInstagramProfile(c *call, q url.Values) reply {
 	return ensembleSuccess(instagramProfile(t), 1)
 }
 
-// serveEnsembleInstagramReels answers instagram/user/reels. The parameter user_id must be a numeric account id, not a username.
+// serveEnsembleInstagramReels answers instagram/user/reels. The query parameter user_id must be a numeric account id, not a username.
 func (s *Sandbox) serveEnsembleInstagramReels(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("user_id")}
 	i, ok := s.world.accountByID(link.Instagram, q.Get("user_id"))

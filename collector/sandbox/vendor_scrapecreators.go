@@ -111,8 +111,8 @@ func (s *Sandbox) serveScrapeCreatorsTikTokVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(object{"aweme_detail": toScrapeCreatorsFormat(s.tiktokVideoWithFollowers(c, t), t), "status_code": 0})
 }
 
-// toScrapeCreatorsFormat changes the TikTok video in aweme from the format of TikTok's mobile API to the format of ScrapeCreators, and returns it.
-// The formats differ in the members for ads and products.
+// toScrapeCreatorsFormat changes a TikTok video from the format of TikTok's mobile API to the format of ScrapeCreators, and returns it. The
+// formats differ in the members for ads and products.
 func toScrapeCreatorsFormat(aweme object, t VideoTruth) object {
 	delete(aweme, "is_ads")
 	aweme["anchors"] = nil
@@ -159,14 +159,14 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsAccountError returns nil if an account is available, and otherwise ScrapeCreators' error. If the parameter ok is false, there is no
-// such account. If list is true, the request is for the account's videos, which are not available if the account is private.
-func scrapeCreatorsAccountError(t AccountTruth, ok, list bool) *reply {
+// scrapeCreatorsAccountError returns nil if an account exists and the requested data are available, and ScrapeCreators' error otherwise. If
+// isList is true, the account's videos are requested. The videos of a private account are not available.
+func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {
-	case !ok || t.State == Deleted:
+	case !exists || t.State == Deleted:
 		rep = scrapeCreatorsError(http.StatusNotFound, "User not found")
-	case list && t.State == Private:
+	case isList && t.State == Private:
 		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike ScrapeCreators' other errors, this error has no member "error"
 	default:
 		return nil

@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member extra is a string that contains a
-// JSON list of anchors. The member extra of each anchor in that list is a string that contains the product as JSON.
+// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a string that contains a
+// JSON list of inner anchors. The member "extra" of an inner anchor is a string that contains the product as JSON.
 func shopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -131,5 +131,5 @@ func clockworksItem(t VideoTruth, author AccountTruth) object {
 	return item
 }
 
-// isoTime returns a time in ISO 8601 format with milliseconds. The parameter t must be in UTC.
+// isoTime returns a UTC time in ISO 8601 format with milliseconds.
 func isoTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z") }

@@ -14,8 +14,8 @@ import (
 )
 
 // World generates the data of all accounts and videos of the sandbox. Tests compare the generated data with the data that the collector
-// stored. The data depend only on the seed and the time, with two exceptions: World stores handles and ids from requests, and renamed
-// handles, until the process ends. All methods may be called concurrently.
+// stored. The data depend only on the seed and the time, with two exceptions: until the process ends, World stores the handles and ids from
+// requests, and the renamed handles. All methods may be called concurrently.
 type World struct {
 	seed uint64
 
@@ -115,8 +115,8 @@ type video struct {
 	curve     curve
 }
 
-// fixedVideoData returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is later than the
-// time at, fixedVideoData chooses a random upload time that is earlier than at. It returns false if the id is not valid.
+// fixedVideoData returns the data of a video that do not depend on the time. An id may contain no upload time, or one after the given time.
+// fixedVideoData then chooses a random upload time before the given time. It returns false if the id is not valid.
 func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -191,20 +191,20 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day. The parameter first is a time on the first of these days, and last
-// is a time on the last day. The last point has the counts at the time last. A day has no point if it is before the upload, or if the video
-// was private or deleted at the end of the day. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
-// returns for the time last. HistoryTruth returns nil if the id is not valid.
-func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
-	v, ok := w.fixedVideoData(p, id, last)
+// HistoryTruth returns the counts of a video at the end of each UTC day. The first day contains the time from, and the last day contains
+// the time until. The last point has the counts at the time until. A day has no point if it is before the upload, or if the video was
+// private or deleted at the end of the day. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
+// returns for the time until. HistoryTruth returns nil if the id is not valid.
+func (w *World) HistoryTruth(p link.Platform, id string, from, until time.Time) []Point {
+	v, ok := w.fixedVideoData(p, id, until)
 	if !ok {
 		return nil
 	}
 	var points []Point
-	for start := first.UTC().Truncate(24 * time.Hour); !start.After(last); start = start.AddDate(0, 0, 1) {
+	for start := from.UTC().Truncate(24 * time.Hour); !start.After(until); start = start.AddDate(0, 0, 1) {
 		at := start.Add(24*time.Hour - time.Second)
-		if at.After(last) {
-			at = last.UTC()
+		if at.After(until) {
+			at = until.UTC()
 		}
 		state := v.stateAt(at)
 		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {
@@ -214,24 +214,24 @@ func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) 
 	return points
 }
 
-// Account returns the generated data of an account at the given time. The parameter ref is a handle, a channel id of YouTube, or a numeric
-// id of Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns
-// false if ref is not valid.
-func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
-	i, ok := w.accountByRef(p, ref)
+// Account returns the generated data of an account at the given time. handleOrID is a handle, a channel id of YouTube, or a numeric id of
+// Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if
+// handleOrID is not valid.
+func (w *World) Account(p link.Platform, handleOrID string, at time.Time) (AccountTruth, bool) {
+	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
 		return AccountTruth{}, false
 	}
 	return w.accountData(i, at), true
 }
 
-// accountByRef returns the account with the handle or id ref. It returns false if ref is neither a valid handle nor a valid id.
-func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
-	if p == link.YouTube && channelPattern.MatchString(ref) ||
-		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
-		return w.accountByID(p, ref)
+// accountByHandleOrID returns the account with the given handle or id. It returns false if neither a handle nor an id can have this form.
+func (w *World) accountByHandleOrID(p link.Platform, handleOrID string) (identity, bool) {
+	if p == link.YouTube && channelPattern.MatchString(handleOrID) ||
+		(p == link.Instagram || p == link.Facebook) && digits.MatchString(handleOrID) {
+		return w.accountByID(p, handleOrID)
 	}
-	return w.accountByHandle(p, ref)
+	return w.accountByHandle(p, handleOrID)
 }
 
 // accountData returns the generated data of an account at the given time.
@@ -278,10 +278,10 @@ func (w *World) accountData(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. The parameter ref is
-// a handle or an id, as for the method Account. Uploads returns nil if ref is not valid or the account has no videos.
-func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
-	i, ok := w.accountByRef(p, ref)
+// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. The handle or id has
+// the same forms as for the method Account. Uploads returns nil if handleOrID is not valid or the account has no videos.
+func (w *World) Uploads(p link.Platform, handleOrID string, at time.Time) []string {
+	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
 		return nil
 	}
@@ -395,7 +395,8 @@ func randomLength(p link.Platform, c Category, d *rng) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
-// randomSong returns the random song of a video: either an original sound of the author or a song of the list songs. It returns nil on YouTube.
+// randomSong returns the random song of a video: either an original sound of the author or one of the songs in the list songs. It returns
+// nil on YouTube.
 func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil
@@ -414,12 +415,12 @@ func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 	return &s
 }
 
-// songID returns a song id in the format of the platform. The parameter n is a random number from which the id is derived.
-func songID(p link.Platform, n uint64) string {
+// songID returns a song id in the format of the platform. The id is derived from a random number.
+func songID(p link.Platform, random uint64) string {
 	if p == link.TikTok {
-		return strconv.FormatUint(7_000_000_000_000_000_000+n%400_000_000_000_000_000, 10)
+		return strconv.FormatUint(7_000_000_000_000_000_000+random%400_000_000_000_000_000, 10)
 	}
-	return strconv.FormatUint(200_000_000_000_000+n%700_000_000_000_000, 10)
+	return strconv.FormatUint(200_000_000_000_000+random%700_000_000_000_000, 10)
 }
 
 // videoLink returns the canonical link of a video.

@@ -90,10 +90,9 @@ func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path stri
 	})
 }
 
-// serveYouTubeMethod checks the key of a request, charges one quota unit, checks the parameters, and answers the request. The parameter name is the
-// method's name in the path.
-func (s *Sandbox) serveYouTubeMethod(c *call, name string) reply {
-	m, ok := youtubeMethods[name]
+// serveYouTubeMethod checks the key of a request, charges one quota unit, checks the parameters, and answers the request.
+func (s *Sandbox) serveYouTubeMethod(c *call, methodName string) reply {
+	m, ok := youtubeMethods[methodName]
 	if !ok || c.r.Method != http.MethodGet {
 		rep := googleError(http.StatusNotFound, "Method not found.", "notFound", "global", "", "", "NOT_FOUND")
 		rep.refused = true
@@ -198,9 +197,9 @@ func (m youtubeMethod) checkRequest(values url.Values, ids []string) (youtubeReq
 	return req, reply{}, true
 }
 
-// oneFilter returns the one name in filters that is a parameter of the request. If the request has none or several of these parameters,
-// oneFilter returns an error reply.
-func oneFilter(values url.Values, filters ...string) (string, *reply) {
+// findFilter returns the name of the filter parameter that the request has. If the request has none or several of the given filter
+// parameters, findFilter returns an error reply.
+func findFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
 	for _, name := range filters {
 		if strings.Trim(strings.Join(values[name], ""), ", ") != "" {

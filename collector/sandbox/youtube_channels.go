@@ -14,7 +14,7 @@ import (
 
 // serveYouTubeChannels answers channels.list.
 func (s *Sandbox) serveYouTubeChannels(c *call, q youtubeRequest) reply {
-	filter, bad := oneFilter(q.values, "id", "forHandle", "forUsername", "managedByMe", "mine", "mySubscribers", "categoryId")
+	filter, bad := findFilter(q.values, "id", "forHandle", "forUsername", "managedByMe", "mine", "mySubscribers", "categoryId")
 	if bad != nil {
 		return *bad
 	}
@@ -93,7 +93,7 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 
 // serveYouTubePlaylistItems answers playlistItems.list. The only playlists are the lists of uploads of channels.
 func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
-	filter, bad := oneFilter(q.values, "id", "playlistId")
+	filter, bad := findFilter(q.values, "id", "playlistId")
 	if bad != nil {
 		return *bad
 	}
@@ -155,8 +155,8 @@ func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// youtubePlaylistItem returns a video as an item of playlistItems.list. The parameter position is its index in the playlist.
-func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time.Time, q youtubeRequest) object {
+// youtubePlaylistItem returns a video as an item of playlistItems.list.
+func (s *Sandbox) youtubePlaylistItem(id, playlist string, index int, at time.Time, q youtubeRequest) object {
 	t, _ := s.world.Video(link.YouTube, id, at)
 	published := t.UploadedAt.Format(time.RFC3339)
 	item := object{"kind": "youtube#playlistItem", "id": base64.RawURLEncoding.EncodeToString([]byte(playlist + "." + id))}
@@ -166,7 +166,7 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time
 	if q.wants("snippet") {
 		item["snippet"] = object{
 			"publishedAt": published, "channelId": t.Account.ID, "title": t.Title, "description": t.Title, "thumbnails": youtubeThumbnails(id),
-			"channelTitle": t.Account.Name, "playlistId": playlist, "position": position, "resourceId": object{"kind": "youtube#video", "videoId": id},
+			"channelTitle": t.Account.Name, "playlistId": playlist, "position": index, "resourceId": object{"kind": "youtube#video", "videoId": id},
 			"videoOwnerChannelTitle": t.Account.Name, "videoOwnerChannelId": t.Account.ID,
 		}
 	}
@@ -177,9 +177,8 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time
 	return item
 }
 
-// pageToken returns a page token in YouTube's format: a base64 text of a protocol buffer with an offset and a direction. If the parameter
-// forward is true, the token selects the page that begins at offset. If the parameter forward is false, it selects the page that ends
-// before offset.
+// pageToken returns a page token in YouTube's format: a base64 text of a protocol buffer with an offset and a direction. If forward is
+// true, the token selects the page that begins at the offset. Otherwise it selects the page that ends before the offset.
 func pageToken(offset int, forward bool) string {
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)

@@ -19,15 +19,14 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// invalidFieldMask returns Google's error for an invalid field mask. The parameter invalid is the text of the mask from its first invalid
-// character on.
+// invalidFieldMask returns Google's error for an invalid field mask, which contains the mask from its first invalid character on.
 func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// addMembers parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. The
-// result rest is the text from that parenthesis on, or "" at the end of the mask.
-func (f fields) addMembers(mask string) (rest string, err error) {
+// addMembers parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in the mask.
+// It returns the unparsed text, which begins with that parenthesis, or "" at the end of the mask.
+func (f fields) addMembers(mask string) (unparsed string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")
 		if end < 0 {

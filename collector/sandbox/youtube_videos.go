@@ -11,7 +11,7 @@ import (
 
 // serveYouTubeVideos answers videos.list. It leaves out private, deleted and unknown videos without an error.
 func (s *Sandbox) serveYouTubeVideos(c *call, q youtubeRequest) reply {
-	filter, bad := oneFilter(q.values, "id", "chart", "myRating")
+	filter, bad := findFilter(q.values, "id", "chart", "myRating")
 	if bad != nil {
 		return *bad
 	}
@@ -35,7 +35,7 @@ func (s *Sandbox) serveYouTubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visibleVideo returns the data of a video at the given time, and true if the video is then public or age-restricted.
+// visibleVideo returns the data of a video at the given time. It returns false if the video is then neither public nor age-restricted.
 func (s *Sandbox) visibleVideo(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
@@ -111,7 +111,7 @@ func youtubeStatistics(t VideoTruth) object {
 
 // serveYouTubeStats answers videos.batchGetStats.
 func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
-	if _, bad := oneFilter(q.values, "id"); bad != nil {
+	if _, bad := findFilter(q.values, "id"); bad != nil {
 		return *bad
 	}
 	items := []object{}

@@ -11,12 +11,12 @@ import (
 // again for all further events.
 type Waits []time.Duration
 
-// Nth returns the waiting time after the nth consecutive event. The parameter n counts from 1.
+// Nth returns the waiting time after the nth consecutive event, counted from 1.
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (
-	// FailureWaits are the waiting times after consecutive failed fetches of a target. After FailedParked failed fetches the target is
-	// parked: from then on it is fetched only rarely, after the last of these waiting times.
+	// FailureWaits are the waiting times after consecutive failed fetches of a target. The last of them is that of a parked target, which is
+	// fetched only rarely.
 	FailureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
@@ -35,15 +35,16 @@ var (
 )
 
 const (
-	// GoneConfirmed is how many consecutive answers must say that a target does not exist before the target counts as gone.
+	// GoneConfirmed is a number of consecutive answers. If so many answers say that a target does not exist, the target counts as gone.
 	GoneConfirmed = 3
-	// RefusedParked is how many consecutive answers must say that a target is private or restricted before the target is parked. A parked
-	// target is fetched only once a week.
+	// RefusedParked is a number of consecutive answers. If so many answers say that a target is private or restricted, the target is parked:
+	// it is then fetched only once a week.
 	RefusedParked = 4
-	// FailedParked is the number of consecutive failed fetches after which a target is parked. Such a target is fetched only once a day.
+	// FailedParked is a number of consecutive failed fetches. After so many failed fetches, a target is parked: it is then fetched only once a
+	// day.
 	FailedParked = 12
-	// Weekly is the time between two fetches of a target that no source can fetch. If another source fetches the target, the sources that
-	// cannot fetch it are asked for it again only once a week.
+	// Weekly is one week: the time between two fetches of a target that no source can fetch. It is also the time after which a source that
+	// could not fetch a target is asked for it again, while another source fetches it.
 	Weekly = 7 * 24 * time.Hour
 )
 

@@ -37,8 +37,8 @@ const (
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the stored views in t with the new views in f,
-// which were fetched at the time now.
+// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the views that are stored with the target with the
+// newly fetched views.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -61,9 +61,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch of a target after a successful fetch. The parameter now is the time of this fetch. The fetches of
-// a day start at the target's fixed second of the day and are spread evenly over the day. A late fetch therefore does not delay the
-// following fetches.
+// Next returns the time of the next fetch of a target after a successful fetch. The fetches of a day start at the target's fixed second of
+// the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), p.daysBetweenFetchDays(t.BaseLane, pace)
 	day := today + 1
@@ -89,15 +88,15 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due can
-// be false. The result next is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch,
+// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
+// can be false, and newTime is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch,
 // the last fetch failed, or the last counts were suspicious.
-func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
+func (p Plan) Due(t queue.Target, now time.Time) (newTime time.Time, due bool) {
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
 	}
-	next = p.Next(t, t.Pace, t.FetchedAt.Time())
-	return next, !next.After(now.Add(Early))
+	newTime = p.Next(t, t.Pace, t.FetchedAt.Time())
+	return newTime, !newTime.After(now.Add(Early))
 }
 
 // Interval returns the mean time between two scheduled fetches of a target.
@@ -106,13 +105,13 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 }
 
 // NeedsDetails returns true if the next fetch of a video must include details such as title and account, and false if the counts are
-// enough. The parameter now is the time of the fetch. Details are fetched once in detailsDays days. Targets with similar times of the day
-// have the same day for details, so that one call can fetch the details of many targets.
+// enough. Details are fetched once in detailsDays days. Targets with similar times of the day have the same day for details, so that one
+// call can fetch the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || countDetailsFetches(t, now) > countDetailsFetches(t, t.DetailsAt.Time())
 }
 
-// countDetailsFetches returns how many fetches of the target's details were scheduled between 1970 and the time end.
+// countDetailsFetches returns how many fetches of the target's details were scheduled between 1970 and the given time.
 func countDetailsFetches(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // both constants are in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
@@ -120,11 +119,10 @@ func countDetailsFetches(t queue.Target, end time.Time) int64 {
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// countFetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. The parameter interval is
-// the mean number of days between two of these days. A hash of the target decides which days they are, so that the targets are spread over
-// the days.
-func countFetchDays(t queue.Target, day store.Date, interval float64) float64 {
-	return math.Floor((float64(day) + fraction(t, "day")*interval) / interval)
+// countFetchDays counts the days from 1970 to the given day on which at least one fetch of the target is scheduled. The mean distance
+// between two such days is daysBetween. A hash of the target decides which days they are, so that the targets are spread over the days.
+func countFetchDays(t queue.Target, day store.Date, daysBetween float64) float64 {
+	return math.Floor((float64(day) + fraction(t, "day")*daysBetween) / daysBetween)
 }
 
 // firstFetchOn returns the time at which the first fetch of the target on the given day is scheduled.
@@ -140,7 +138,8 @@ func fraction(t queue.Target, purpose string) float64 {
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter returns the duration d, changed at random by up to a tenth, so that targets that failed together are retried at different times.
+// Jitter returns a duration that is changed at random by up to a tenth, so that targets that failed together are retried at different
+// times.
 func Jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // math/rand is enough, because the result has no effect on security
 }

@@ -33,7 +33,7 @@ var MaxThrottle = Throttle(stages * len(throttledLanes))
 // throttleStep is the precision of FitThrottles: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
-// stageProgress returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
+// stageProgress returns how far the throttle applies a stage to a lane, from 0 (not at all) to 1 (completely).
 func (s Throttle) stageProgress(stageProgress int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
@@ -59,7 +59,7 @@ func (p Plan) daysBetweenFetchDays(lane queue.Lane, pace queue.Pace) float64 {
 	return usual + (longestDays-usual)*p.Throttle.stageProgress(stage, lane)
 }
 
-// fetchesOnFetchDay returns how many times a target is fetched, on average, on a day on which it is fetched at all.
+// fetchesOnFetchDay returns the mean number of fetches of a target per day. Days without a fetch are not counted.
 func (p Plan) fetchesOnFetchDay(lane queue.Lane, pace queue.Pace) float64 {
 	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
@@ -90,14 +90,16 @@ type Need struct {
 	Counts, Details []map[string]float64
 }
 
-// FitThrottles returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. The parameter
-// supply maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
+// FitThrottles returns, for each group, the smallest throttle with which the available units are enough for all fetches of a day.
+// availableUnits maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
 // throttle, so that the free lane is throttled in all these groups before a more important lane is throttled in any of them.
-func FitThrottles(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
+func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
-		pool, rest := splitConnected(needs, supply)
-		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return supplySuffices(pool, supply, Plan{intervals, Throttle(n) * throttleStep}) })
+		pool, rest := splitConnected(needs, availableUnits)
+		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool {
+			return supplySuffices(pool, availableUnits, Plan{intervals, Throttle(n) * throttleStep})
+		})
 		for _, n := range pool {
 			throttles[n.Group] = Throttle(smallest) * throttleStep
 		}
@@ -106,22 +108,22 @@ func FitThrottles(needs []Need, supply map[string]float64, intervals Intervals) 
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. The result pool contains the first need and all needs that share a budget with it,
-// directly or through further needs in pool. The result rest contains all other needs.
-func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
-	pool, rest = needs[:1:1], needs[1:]
-	for at := 0; at < len(pool); at++ {
-		var others []Need
-		for _, n := range rest {
-			if pool[at].sharesBudget(n, supply) {
-				pool = append(pool, n)
+// splitConnected divides the needs into two lists. The list connected has the first need and all needs that share a budget with it,
+// directly or through further needs of this list. The list others has the remaining needs.
+func splitConnected(needs []Need, supply map[string]float64) (connected, others []Need) {
+	connected, others = needs[:1:1], needs[1:]
+	for at := 0; at < len(connected); at++ {
+		var unconnected []Need
+		for _, n := range others {
+			if connected[at].sharesBudget(n, supply) {
+				connected = append(connected, n)
 			} else {
-				others = append(others, n)
+				unconnected = append(unconnected, n)
 			}
 		}
-		rest = others
+		others = unconnected
 	}
-	return pool, rest
+	return connected, others
 }
 
 // sharesBudget returns true if both needs can spend from the same limited budget.
@@ -137,7 +139,7 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// supplySuffices returns true if the units in supply are enough for a day in which the targets in pool are fetched as often as the plan p says.
+// supplySuffices returns true if the supply of units is enough for a day in which the targets are fetched as often as the plan says.
 func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
@@ -155,9 +157,9 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch.
-// The first entry is used until one of its budgets is spent, and then the next entry. subtractCost returns false if the units are not enough
-// for all fetches.
+// subtractCost subtracts the cost of a number of fetches from the available units. The costs are alternative prices of one fetch. The first
+// entry is used until one of its budgets is spent, and then the next entry. subtractCost returns false if the units are not enough for all
+// fetches.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

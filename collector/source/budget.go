@@ -34,7 +34,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // smallest Units of the calls; it limits the metered requests, because each request takes one unit of every call
+	smallest int64        // number of reserved units of the call with the fewest units; it limits the metered requests, because each request takes one unit of every call
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
@@ -44,7 +44,7 @@ const (
 	counted         // requests are counted; Spend always returns true
 )
 
-// NewCallBudget returns a CallBudget with reserved units. The parameter calls has the number of reserved units of each budget.
+// NewCallBudget returns a CallBudget with the units that were reserved for the given calls.
 func NewCallBudget(calls []Call) *CallBudget {
 	b := &CallBudget{calls: slices.Clone(calls), smallest: math.MaxInt64}
 	for _, call := range calls {
@@ -60,11 +60,11 @@ func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 // of them has no unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
-// MeterWithoutLimit makes Spend count requests like Meter, but Spend also returns true when no unit is left. A source uses it if it cannot
-// know in advance how many requests it will send.
+// MeterWithoutLimit makes Spend count requests like Meter, but without a limit: Spend returns true even if no unit is left. It is for
+// sources that cannot know in advance how many requests they will send.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
-// SetSpent records how many units of the budget with the name bucket the source has spent.
+// SetSpent records how many units of a budget the source has spent. bucket is the name of the budget.
 func (b *CallBudget) SetSpent(bucket string, units int64) {
 	b.setSpent = append(b.setSpent, Call{bucket, units})
 }
@@ -87,7 +87,7 @@ func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
-// Spent returns the reserved calls, in which Units is the number of units that were spent. This number is never larger than the number of
+// Spent returns a copy of the calls that contains the spent units instead of the reserved units. A call never has more spent units than
 // reserved units.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()

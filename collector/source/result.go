@@ -53,14 +53,15 @@ type Result struct {
 	Failed *Failure
 }
 
-// Unanswered returns the result for a target whose call failed with err after another call for the batch was answered.
+// Unanswered returns the result for a target whose call failed after another call for the batch was answered. err is the error of the
+// failed call.
 func Unanswered(t Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
 	return r
 }
 
-// IsOtherAccount returns true if the ids in f show that f is about another account than t, although both have the same handle.
+// IsOtherAccount returns true if the ids of a target and of an answer show that they are two different accounts with the same handle.
 func IsOtherAccount(t Target, f *AccountFacts) bool {
 	var id, sourceID string
 	if f.ID != nil {
@@ -72,8 +73,8 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
-// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner. The
-// parameter sandbox is true if a sandbox answered.
+// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
+// sandbox is true if a sandbox answered.
 func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the answer is not stored, because another account now has the handle " + t.Handle}
 }

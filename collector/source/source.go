@@ -26,8 +26,8 @@ type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
-	// Serves returns ok = true if this source can fetch the target. The result batch is then the largest number of such targets in one call
-	// of Fetch. If t has no ExternalID, ok is true if the source can fetch any targets of the platform and kind of t.
+	// Serves returns ok = true if this source can fetch the target. batch is then the largest number of such targets in one call of Fetch. A
+	// target without an ExternalID stands for all targets of its platform and kind: ok is true if the source can fetch any of them.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.
@@ -45,8 +45,8 @@ type Source interface {
 	// of units that Fetch would spend on them. The collector reserves the units of the first plan that the budgets allow and passes them to
 	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch fetches a batch of targets of one platform, kind and group. The parameter budget has the units that Fetch may spend. They can be
-	// fewer than Plan requested. Fetch then fetches only as much as the units allow.
+	// Fetch fetches a batch of targets of one platform, kind and group. It may spend the units of the budget. If they are fewer than Plan
+	// requested, Fetch fetches only as much as the units allow.
 	//
 	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another call for the batch was
 	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives

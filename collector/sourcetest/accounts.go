@@ -50,7 +50,7 @@ type AccountAnswer struct {
 	Bucket  string
 }
 
-// AccountHarness has a source to test, an account, and the platform's answers about the account in each test case. RunAccounts runs the
+// AccountHarness has a source to test, an account, and the platform's answers about the account in each test case. RunAccountTests runs the
 // tests.
 type AccountHarness struct {
 	New    func(t *testing.T, base string, client *fetch.Client) source.Source
@@ -64,9 +64,9 @@ type AccountHarness struct {
 	Side   http.Handler
 }
 
-// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the data in the answers, that
-// a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than the source's method Plan has said.
-func RunAccounts(t *testing.T, h AccountHarness) {
+// RunAccountTests tests the source of h with answers about an account. It checks that the source returns exactly the data in the answers,
+// that a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than the source's method Plan has said.
+func RunAccountTests(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredAccountCases...), refusedCases...) {
 		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
@@ -88,7 +88,8 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 	h.testRandomChanges(t)
 }
 
-// requireExpectedResults serves the answers of the case c and requires that the source returns the class and the account that h has for this case.
+// requireExpectedResults serves the answers of a test case and requires that the source returns the class and the account that the harness
+// has for this case.
 func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.newHandlers(nil))
@@ -221,8 +222,8 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 	})
 }
 
-// requireContainsFacts requires that the counts in f occur in the profile, and that the video ids in f occur in the profile or in a page of the
-// list.
+// requireContainsFacts requires that the returned counts occur in the profile, and that the returned video ids occur in the profile or in a
+// page of the list.
 func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
@@ -240,13 +241,13 @@ func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.Accoun
 	}
 }
 
-// newHandlers returns a function that creates the handler for one request. If the function's parameter list is true, the handler sends the
-// next page of the list. Otherwise the handler sends the profile. The parameter header has additional headers of the response.
-func (a AccountAnswer) newHandlers(header http.Header) func(list bool) http.HandlerFunc {
+// newHandlers returns a function that creates the handler for one request. If isList is true, the handler sends the next page of the list.
+// Otherwise the handler sends the profile. The responses have the additional headers.
+func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) http.HandlerFunc {
 	var requested atomic.Int64
-	return func(list bool) http.HandlerFunc {
+	return func(isList bool) http.HandlerFunc {
 		reply := a.Profile
-		if list {
+		if isList {
 			n := int(requested.Add(1))
 			if n > len(a.Pages) {
 				reply = Reply{Status: http.StatusTeapot, Body: `"the test account's list has no more pages"`}
@@ -254,28 +255,28 @@ func (a AccountAnswer) newHandlers(header http.Header) func(list bool) http.Hand
 				reply = a.Pages[n-1]
 			}
 		}
-		return Answer{Status: reply.Status, Body: reply.Body}.newHandler(header)
+		return Answer{Status: reply.Status, Body: reply.Body}.newHandler(additional)
 	}
 }
 
-// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with the handler
-// that the function server returns.
-func (h AccountHarness) routeRequests(server func(list bool) http.HandlerFunc) http.HandlerFunc {
+// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side. It answers all other requests with the
+// handler that newHandler returns.
+func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {
 			h.Side.ServeHTTP(w, r)
 			return
 		}
-		server(h.IsList(r))(w, r)
+		newHandler(h.IsList(r))(w, r)
 	}
 }
 
-// fetch calls Fetch of a new source. The function server returns the handler for each request. fetch checks the result with
+// fetch calls Fetch of a new source, whose requests are answered by the handlers that newHandler returns. It checks the result with
 // Harness.checkOutcome, and requires that Fetch reports one spent unit for each request.
-func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
+func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64
-	answer := h.routeRequests(server)
+	answer := h.routeRequests(newHandler)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide == nil || !h.IsSide(r) {
 			calls.Add(1)

@@ -68,7 +68,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, http.RedirectHandler(other.URL, status).ServeHTTP, fetch.Options{}))
 		}
 	})
-	t.Run("no server at the address", func(t *testing.T) {
+	t.Run("an address without a server", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
@@ -99,13 +99,13 @@ func (h Harness) requireTemporary(t *testing.T, got outcome) {
 
 // testSlowServers calls Fetch with servers that never finish an answer, and with a context that is cancelled during the call.
 func (h Harness) testSlowServers(t *testing.T) {
-	t.Run("a slow answer ends with the client's timeout", func(t *testing.T) {
+	t.Run("an answer that never begins", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fetch.Options{Timeout: 50 * time.Millisecond})
 		h.requireTemporary(t, got)
 		require.ErrorIs(t, got.err, fetch.ErrTimeout)
 	})
-	t.Run("a slow body ends with the client's timeout", func(t *testing.T) {
+	t.Run("a body that never ends", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(h.Answers[OK].Body[:1]))
@@ -115,7 +115,7 @@ func (h Harness) testSlowServers(t *testing.T) {
 		h.requireTemporary(t, got)
 		require.ErrorIs(t, got.err, fetch.ErrTimeout)
 	})
-	t.Run("a cancelled call returns no Failure", func(t *testing.T) {
+	t.Run("a cancelled call", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -52,7 +52,7 @@ func (h Harness) testRandomChanges(t *testing.T) {
 	})
 }
 
-// requireCounts requires that all counts in f occur in the answer's body, so that the source has invented none.
+// requireCounts requires that all returned counts occur in the answer's body, so that the source has invented none.
 func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
@@ -87,7 +87,8 @@ func mutateJSON(t *rapid.T, text []byte) []byte {
 	return out
 }
 
-// mutateValue returns v with one random change: a value inside v is replaced, removed, repeated or swapped with another value inside v.
+// mutateValue returns a JSON value with one random change: one of the values inside it is replaced, removed, repeated or swapped with
+// another one.
 func mutateValue(t *rapid.T, v any) any {
 	descend := rapid.IntRange(0, 9).Draw(t, "descend") > 0
 	switch v := v.(type) {

@@ -72,11 +72,11 @@ type Answer struct {
 
 // Harness has a source to test, a batch of videos, and the platform's answers about the videos in each test case. Run runs the tests.
 type Harness struct {
-	// New returns the source to test. The source sends its requests through client to the URL in base, with the constant Credential. Its clock
-	// returns Now.
+	// New returns the source to test. The source sends its requests through the client to the base URL, with the constant Credential. Its
+	// clock returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // the batch that the tests fetch
-	Plan    int             // index of the plan to use, in the list that the source's method Plan returns
+	Plan    int             // index of the plan to use in the list that Source.Plan returns
 	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
 	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool
@@ -89,7 +89,7 @@ type Harness struct {
 	NotFound source.Class
 }
 
-// Run runs all tests of the suite against the source of h.
+// Run runs all tests of the suite against the source of a harness.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredCases...), refusedCases...) {
@@ -112,8 +112,8 @@ func Run(t *testing.T, h Harness) {
 	h.testRandomChanges(t)
 }
 
-// requireExpectedResults serves the answer of the case c and requires that the source returns the class and the data that h has for each target in
-// this case.
+// requireExpectedResults serves the answer of a test case and requires that the source returns the class and the data that the harness has
+// for each target in this case.
 func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	facts := want.Facts
@@ -140,8 +140,8 @@ func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	}
 }
 
-// testRefusedCase serves the answer of the case c, a refusal of the whole call, and requires the expected failure. In the cases RateLimited and
-// ServerError it serves the answer a second time with the header Retry-After.
+// testRefusedCase serves the answer of a test case in which the platform refuses the whole call, and requires the expected failure. In the
+// cases RateLimited and ServerError it serves the answer a second time with the header Retry-After.
 func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -163,11 +163,11 @@ func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the class that the failure must have in the case c, a refusal of the whole call. It returns configured or, if configured
-// is "", the usual class of c.
-func classOf(c Case, configured source.Class) source.Class {
-	if configured != "" {
-		return configured
+// classOf returns the class that the failure must have in a test case in which the platform refuses the whole call. If the harness has
+// configured no class (""), it is the usual class of the case.
+func classOf(c Case, configuredClass source.Class) source.Class {
+	if configuredClass != "" {
+		return configuredClass
 	}
 	return map[Case]source.Class{
 		RateLimited: source.RateLimited, QuotaSpent: source.QuotaSpent, AuthFailed: source.AuthFailed, ServerError: source.Temporary,
@@ -186,17 +186,16 @@ func (a Answer) newHandler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome has the results or the error of one call of Fetch, and what Fetch logged. The field err is the error of the context or a
-// *source.Failure. In the second case, the field failure has the same value.
+// outcome has the results or the error of one call of Fetch, and what Fetch logged.
 type outcome struct {
 	results []source.Result
-	err     error
-	failure *source.Failure
+	err     error           // the error of the context, or a *source.Failure
+	failure *source.Failure // the same failure as err; nil if err is another error
 	logs    string
 	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
 
-// fetch calls Fetch of a new source and checks the result with checkOutcome. The handler main answers the requests for the targets.
+// fetch calls Fetch of a new source and checks the result with checkOutcome. The main handler answers the requests for the targets.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.routeRequests(main))
@@ -204,7 +203,7 @@ func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) out
 	return h.fetchFrom(t, server.URL, o)
 }
 
-// routeRequests returns a handler that sends the requests for the targets to main and all other requests to Side.
+// routeRequests returns a handler that sends the requests for the targets to the main handler and all other requests to Side.
 func (h Harness) routeRequests(main http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server notices a closed connection only after it has read the body of the request.
@@ -253,7 +252,7 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 		if f, ok := errors.AsType[*source.Failure](got.err); ok {
 			require.Contains(t, []source.Class{
 				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
-			}, f.Class, "a failure must have a class for failures of the whole call")
+			}, f.Class, "the class of the failure must be one that a failure of a whole call can have")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {

@@ -18,7 +18,7 @@ type Copier struct {
 	Logger  *slog.Logger
 }
 
-// SaveAddresses stores the addresses of the pictures of the videos in the parameter outcomes. CopyDue copies these pictures later.
+// SaveAddresses stores the addresses of the pictures that the outcomes of fetched videos contain. CopyDue copies these pictures later.
 func (c Copier) SaveAddresses(ctx context.Context, outcomes []ingest.Outcome) error {
 	if c.Fetcher == nil {
 		return nil

@@ -113,12 +113,12 @@ func isHostOf(p link.Platform, host string) bool {
 	return false
 }
 
-// Fetch requests the picture of a video and returns a small copy as a JPEG. The parameter address must be an https URL at a host of the
-// platform. Fetch follows up to two redirects to other hosts of the platform.
-func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([]byte, error) {
+// Fetch requests the picture of a video and returns a small copy as a JPEG. pictureURL must be an https URL at a host of the platform.
+// Fetch follows up to two redirects to other hosts of the platform.
+func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, pictureURL string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	at, err := url.Parse(address)
+	at, err := url.Parse(pictureURL)
 	if err != nil {
 		return nil, err
 	}

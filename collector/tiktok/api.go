@@ -43,7 +43,7 @@ func (a app) Address() string { return a.api.Address() }
 // Clock returns the current time of the API's server.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
-// newApp returns an app with the given client key and client secret. The parameter sourceName is the name of the source in error messages.
+// newApp returns an app with the given client key and client secret. Error messages contain the name of the source.
 func newApp(sourceName, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
 	case key == "" || secret == "":
@@ -58,11 +58,11 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	return app{api: api, key: key, secret: secret, now: now}, nil
 }
 
-// request is one call of an API method. The field body is nil for a GET request.
+// request is one call of an API method.
 type request struct {
 	path   string
 	fields string
-	body   any
+	body   any // nil for a GET request
 }
 
 // answer is the content of a successful answer of the API.
@@ -73,8 +73,8 @@ type answer struct {
 
 // tokenSource provides access tokens.
 type tokenSource interface {
-	// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "".
-	token(ctx context.Context, refused string) (string, error)
+	// token returns an access token other than refusedToken. The caller sets refusedToken to a token that TikTok has just refused, or to "".
+	token(ctx context.Context, refusedToken string) (string, error)
 }
 
 // callWithToken makes a call with an access token from tokens. If TikTok refuses the token, callWithToken gets a new token and makes the
@@ -141,7 +141,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code of TikTok, such as "rate limited". It returns false for other codes. The HTTP status then
+// classOf returns the class of an error code of TikTok, such as "rate limited". It returns false for other codes; the HTTP status then
 // gives the class.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
@@ -160,9 +160,9 @@ func classOf(code string) (class source.Class, ok bool) {
 	}
 }
 
-// parseFailure returns the failure for an answer that is not a success. The parameter jsonErr says why the body could not be decoded, or is nil.
-// The parameter token is removed from error messages.
-func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
+// parseFailure returns the failure for an answer that is not a success. If the body could not be decoded, jsonErr says why. parseFailure
+// removes the access token from error messages.
+func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, accessToken string) *source.Failure {
 	now := a.now()
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -180,7 +180,7 @@ func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, token 
 		if class, ok := classOf(e.Error.Code); ok {
 			f.Class, f.OfSource = class, class == source.AuthFailed
 		}
-		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, e.Error.Code, e.Error.Message), ": "), token, a.secret)
+		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, e.Error.Code, e.Error.Message), ": "), accessToken, a.secret)
 	}
 	if res.Status >= 300 && res.Status < 400 {
 		f.Detail += " (redirects are not followed)"
@@ -196,28 +196,28 @@ func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, token 
 	return f
 }
 
-// utcDay returns the UTC date that contains the time now, as an id, and the end of that day. The daily budgets use it, because TikTok
-// counts its daily quotas per UTC day.
+// utcDay returns the current UTC date, as an id, and the end of that day. The daily budgets use it, because TikTok counts its daily quotas
+// per UTC day.
 func utcDay(now time.Time) (id string, ends time.Time) {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 }
 
-// minuteOf returns the minute that contains the time now, as an id, and the end of that minute. Budgets that count per minute use it.
+// minuteOf returns the current minute, as an id, and the end of that minute. Budgets that count per minute use it.
 func minuteOf(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget. The parameter configured is the number in the configuration. If it is 0, limit returns the default
-// limit. If it is negative, limit returns 0, which means that no limit is known. Otherwise limit returns the configured number.
-func limit(configured, defaultLimit int64) int64 {
+// limitOf returns the limit of a budget: the configured limit if it is positive, and the default limit if it is 0. If the configured limit
+// is negative, limitOf returns 0, which means that no limit is known.
+func limitOf(configuredLimit, defaultLimit int64) int64 {
 	switch {
-	case configured == 0:
+	case configuredLimit == 0:
 		return defaultLimit
-	case configured < 0:
+	case configuredLimit < 0:
 		return 0
 	default:
-		return configured
+		return configuredLimit
 	}
 }

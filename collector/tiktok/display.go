@@ -58,7 +58,7 @@ type Display struct {
 
 	mu         sync.Mutex
 	username   string    // the handle of the logged-in account; "" if it is not known
-	usernameAt time.Time // the time at which the field username was fetched
+	usernameAt time.Time // the time at which the handle was fetched
 	sourceID   string    // the id of the logged-in account; "" if it is not known
 }
 
@@ -82,7 +82,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minuteOf}}}
+	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limitOf(o.Limit, displayLimit), Window: minuteOf}}}
 	if d.name == "" {
 		d.name = DisplayName
 	}
@@ -110,9 +110,9 @@ func (d *Display) AsksByHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for any TikTok
-// video, because only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account. Serves
-// returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
+// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 20 for any
+// TikTok video, because only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account.
+// Serves returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -202,8 +202,7 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// classifyMissingVideo returns the class and the reason for a video that is missing from an answer. The parameter decoded is the answer. The
-// classes are:
+// classifyMissingVideo returns the class and the reason for a video that is missing from a decoded answer. The classes are:
 //
 //   - Temporary, if the answer is incomplete or has no list, or if the handle of the logged-in account cannot be fetched now.
 //   - Unsupported, if the video's handle is unknown or differs from the handle of the logged-in account.
@@ -256,7 +255,7 @@ func (d *Display) ownID() string {
 	return d.sourceID
 }
 
-// rememberAccount caches the handle and the id of the logged-in account, which are in f.
+// rememberAccount caches the handle and the id of the logged-in account.
 func (d *Display) rememberAccount(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

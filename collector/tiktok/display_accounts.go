@@ -20,17 +20,17 @@ var profileScopes = []struct{ scope, fields string }{
 	{"user.info.stats", "follower_count,following_count"},
 }
 
-// wantedPages returns how many full pages are needed for t.Depth videos, the number that the collector requires. It is at least 1, because the
-// first page shows whether there are new videos.
+// wantedPages returns how many full pages are needed for the number of videos that the collector requires (t.Depth). It is at least 1,
+// because the first page shows whether there are new videos.
 func wantedPages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns the maximum number of pages to request for the videos of the account t. It is larger than wantedPages(t), because a page
-// can be short or empty although more pages follow.
+// maxPages returns the maximum number of pages to request for the videos of an account. It is larger than wantedPages, because a page can
+// be short or empty although more pages follow.
 func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
 
-// fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target t, fetchAccount also
+// fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target, fetchAccount also
 // requests the list of the account's videos. Otherwise the result is Unsupported.
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
@@ -77,8 +77,8 @@ func (d *Display) fetchProfile(ctx context.Context, budget *source.CallBudget) (
 	return r, nil
 }
 
-// decodeUser decodes the profile in an answer. The parameter withUsername is true if the handle was requested and must be in the answer.
-func decodeUser(a answer, withUsername bool) source.Result {
+// decodeUser decodes the profile in an answer. If needsUsername is true, the handle was requested and must be in the answer.
+func decodeUser(a answer, needsUsername bool) source.Result {
 	var data struct {
 		User *struct {
 			OpenID      fetch.ID    `json:"open_id"`
@@ -104,13 +104,13 @@ func decodeUser(a answer, withUsername bool) source.Result {
 	switch {
 	case u.Followers.Invalid() || u.Following.Invalid():
 		return temporary("the profile has a count that is not a whole number")
-	case withUsername && f.Username == nil:
+	case needsUsername && f.Username == nil:
 		return temporary("the profile has no handle")
 	}
 	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
-// addVideos adds the newest videos of the logged-in account to r, the result with the account's profile. It requests pages until it has
+// addVideos adds the newest videos of the logged-in account to the result with the account's profile. It requests pages until it has
 // t.Depth videos, the list ends, or the budget is spent. If maxPages(t) pages are not enough, the result has the class Temporary.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
@@ -155,7 +155,7 @@ type list struct {
 }
 
 // decodeList decodes a page of the list of an account's videos. It leaves out malformed videos. It returns false if the answer has no list,
-// or if all videos in the list are malformed. The parameter username is the handle of the account.
+// or if all videos in the list are malformed.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list

@@ -198,7 +198,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Bucket: r.Bucket}
 	}
 	db := storetest.New(t, "sqlite")
-	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newDisplay(t, db, base, client, useUnusedRefreshToken)
 		},

@@ -67,8 +67,8 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 		return nil, err
 	}
 	return &Research{app: a, tokens: &clientTokens{app: a, ctxMutex: newCtxMutex()}, budgets: []source.Budget{
-		{Name: BudgetRequests, Limit: limit(o.Requests, researchRequests), Window: utcDay},
-		{Name: BudgetRecords, Limit: limit(o.Records, researchRecords), Window: utcDay},
+		{Name: BudgetRequests, Limit: limitOf(o.Requests, researchRequests), Window: utcDay},
+		{Name: BudgetRecords, Limit: limitOf(o.Records, researchRecords), Window: utcDay},
 	}}, nil
 }
 
@@ -92,9 +92,10 @@ func (r *Research) AsksByHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 100 for a TikTok video
-// whose id contains an upload time, which a query needs. The number is 1 for an account with a handle and without an id. For an account with
-// an id, Serves returns false: the API's profiles have no id, so the source could not notice that the handle now belongs to another account.
+// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 100 for a
+// TikTok video whose id contains an upload time, which a query needs. The number is 1 for an account with a handle and without an id. For
+// an account with an id, Serves returns false: the API's profiles have no id, so the source could not notice that the handle now belongs to
+// another account.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -117,10 +118,9 @@ func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is a search for videos by their ids. The fields from and to are the first and the last day of a period of at most 30 days. All
-// videos of the query were uploaded in this period.
+// query is a search for videos by their ids. All videos of a query were uploaded in a period of at most 30 days.
 type query struct {
-	from, to time.Time
+	from, to time.Time // first and last day of this period
 	ids      []string
 }
 
@@ -260,7 +260,7 @@ func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q q
 	return found, next, err
 }
 
-// result returns the result for the video t. The parameter decoded has the answers to the query for this video.
+// result returns the result for a video from the decoded answers to the query for this video.
 func (r *Research) result(t source.Target, decoded videos) source.Result {
 	got, ok := decoded.result(t)
 	got.Lags = true
@@ -283,7 +283,8 @@ func (r *Research) result(t source.Target, decoded videos) source.Result {
 	return got
 }
 
-// withBudgetName returns err. If err says that the quota is spent, withBudgetName first sets the name of the budget in err to BudgetRequests.
+// withBudgetName returns the given error. If the error says that the quota is spent, withBudgetName first sets the name of its budget to
+// BudgetRequests.
 func (r *Research) withBudgetName(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests

@@ -34,16 +34,15 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// isUsable returns true if there is an access token that does not expire soon and that differs from the parameter refused. The parameter
-// refused is the token that TikTok refused last, or "" if TikTok refused none.
-func (c credentials) isUsable(now time.Time, refused string) bool {
-	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
+// isUsable returns true if there is an access token that does not expire soon and that TikTok has not refused. refusedToken is the token
+// that TikTok refused last, or "" if TikTok refused none.
+func (c credentials) isUsable(now time.Time, refusedToken string) bool {
+	return c.Access != "" && c.Access != refusedToken && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// isFresh returns true if the access token is usable and it is not yet time to renew it. The parameter refused is the token that TikTok
-// refused last.
-func (c credentials) isFresh(now time.Time, refused string) bool {
-	return c.isUsable(now, refused) && now.Before(c.RenewAt)
+// isFresh returns true if the access token is usable (see isUsable) and it is not yet time to renew it.
+func (c credentials) isFresh(now time.Time, refusedToken string) bool {
+	return c.isUsable(now, refusedToken) && now.Before(c.RenewAt)
 }
 
 // hasScope returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
@@ -51,15 +50,14 @@ func (c credentials) hasScope(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// requestTokens requests tokens from TikTok's token endpoint. The parameter form has the parameters of the request; requestTokens adds the
-// app's key and secret. The parameter secrets has texts that are removed from error messages. Errors of this endpoint have a special format:
-// {"error":"invalid_grant","error_description":…}.
-func (a app) requestTokens(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
-	form.Set("client_key", a.key)
-	form.Set("client_secret", a.secret)
+// requestTokens requests tokens from TikTok's token endpoint. It adds the app's key and secret to the parameters of the request, and
+// removes the secrets from error messages. Errors of this endpoint have a special format: {"error":"invalid_grant","error_description":…}.
+func (a app) requestTokens(ctx context.Context, parameters url.Values, secrets ...string) (credentials, error) {
+	parameters.Set("client_key", a.key)
+	parameters.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
 	res, err := a.api.Do(ctx, fetch.Request{
-		Method: http.MethodPost, URL: a.Address() + tokenPath, Body: []byte(form.Encode()), Timeout: exchangeTimeout,
+		Method: http.MethodPost, URL: a.Address() + tokenPath, Body: []byte(parameters.Encode()), Timeout: exchangeTimeout,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})
 	if err != nil {
@@ -147,22 +145,21 @@ type clientTokens struct {
 	known credentials
 }
 
-// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". It requests a new
-// token if the known one was refused or must be renewed. If the request fails and the known token is still usable, token returns the known
-// token.
-func (c *clientTokens) token(ctx context.Context, refused string) (string, error) {
+// token returns an access token other than refusedToken, a token that TikTok has refused. It requests a new token if the known one was
+// refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
+func (c *clientTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err
 	}
 	defer c.unlock()
-	if c.known.isFresh(c.now(), refused) {
+	if c.known.isFresh(c.now(), refusedToken) {
 		return c.known.Access, nil
 	}
 	got, err := c.requestTokens(ctx, url.Values{"grant_type": {"client_credentials"}})
 	switch {
 	case err == nil:
 		c.known = got
-	case !c.known.isUsable(c.now(), refused):
+	case !c.known.isUsable(c.now(), refusedToken):
 		return "", err
 	}
 	return c.known.Access, nil

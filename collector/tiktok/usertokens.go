@@ -52,18 +52,17 @@ type userTokens struct {
 	retryRenew time.Time // after a failed exchange, the old access token is used until this time
 }
 
-// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet. The field row is the database row that
-// the new tokens will replace.
+// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet.
 type unsavedTokens struct {
-	row    queue.SourceToken
+	row    queue.SourceToken // the database row that the new tokens will replace
 	sealed []byte
 }
 
-// newUserTokens returns the tokens of a login. The parameter refresh is the first refresh token of the login, which TikTok returned when
-// the owner of the account logged in. The tokens are stored in the store st.
-func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
-	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
-	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
+// newUserTokens returns the tokens of a login. TikTok returned the first refresh token of the login when the owner of the account logged
+// in. The tokens are stored in the given store.
+func newUserTokens(a app, firstRefreshToken string, tokenStore TokenStore, log *slog.Logger) (*userTokens, error) {
+	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + firstRefreshToken))
+	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: tokenStore, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: firstRefreshToken}}
 	var err error
 	u.seal, err = newSeal(a.secret, storedSource, u.account)
 	return u, err
@@ -78,16 +77,16 @@ func (u *userTokens) hasScope(ctx context.Context, scope string) bool {
 	return u.known.hasScope(scope)
 }
 
-// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". If the known
-// token was refused or must be renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh
-// token. If the exchange is not possible now and the known token is still usable, token returns the known token.
-func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
+// token returns an access token other than refusedToken, a token that TikTok has refused. If the known token was refused or must be
+// renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh token. If the exchange is not
+// possible now and the known token is still usable, token returns the known token.
+func (u *userTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err
 	}
 	defer u.unlock()
 	saveErr := u.saveTokens(ctx)
-	if u.known.isFresh(u.now(), refused) || u.known.isUsable(u.now(), refused) && (saveErr != nil || u.now().Before(u.retryRenew)) {
+	if u.known.isFresh(u.now(), refusedToken) || u.known.isUsable(u.now(), refusedToken) && (saveErr != nil || u.now().Before(u.retryRenew)) {
 		return u.known.Access, nil
 	}
 	if saveErr != nil {
@@ -97,7 +96,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if u.known.isFresh(u.now(), refused) {
+	if u.known.isFresh(u.now(), refusedToken) {
 		return u.known.Access, nil
 	}
 	held, ok, err := u.store.HoldSourceToken(ctx, row, holdFor)
@@ -112,7 +111,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	}
 	switch {
 	case err == nil:
-	case u.known.isUsable(u.now(), refused):
+	case u.known.isUsable(u.now(), refusedToken):
 		u.retryRenew = u.now().Add(ratePause)
 	default:
 		return "", err

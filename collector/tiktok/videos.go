@@ -16,7 +16,7 @@ import (
 // videoID matches the ids of videos, which currently have 19 digits.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
-// isVideo returns true if t is a TikTok video with a valid id.
+// isVideo returns true if a target is a TikTok video with a valid id.
 func isVideo(t source.Target) bool {
 	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
 }
@@ -43,7 +43,7 @@ type videos struct {
 	sandbox    bool
 }
 
-// add adds the videos of a later page of the same query to v.
+// add adds the videos of a later page of the same query.
 func (v *videos) add(page videos) {
 	for id, r := range page.byID {
 		if _, twice := v.byID[id]; !twice {
@@ -54,7 +54,7 @@ func (v *videos) add(page videos) {
 	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result returns the result for the video t, and false if the video is missing from the answer.
+// result returns the result for a video, and false if the video is missing from the answer.
 func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
@@ -87,8 +87,8 @@ type video struct {
 }
 
 // decodeVideos decodes a list of videos. A malformed video does not affect the others. If the list has a video without an id or with an id
-// that was not requested, the field incomplete of the result is set: TikTok may have mixed up the videos, so those that are missing from
-// the list may still exist.
+// that was not requested, the result is marked as incomplete: TikTok may have mixed up the videos, so those that are missing from the list
+// may still exist.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -152,8 +152,8 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// setDetails sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
-// other members.
+// setDetails sets all facts of a video except the counts, such as the title and the upload time. A malformed member becomes nil and does
+// not affect other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
 	f.Title = fetch.CleanName(v.Title)
 	if f.Title == nil {

@@ -69,14 +69,14 @@ func (j Jobs) RunDue(ctx context.Context) error {
 	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 
-// runIfDue calls the function job if the job with the given name is due and not running elsewhere. The function job returns the time at which
-// the job is due next. It must call extendLease after each transaction, so that no other collector starts the job.
-func (j Jobs) runIfDue(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
-	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
+// runIfDue runs a job if it is due and not running elsewhere. runJob returns the time at which the job is due next. It must call
+// extendLease after each transaction, so that no other collector starts the job.
+func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
+	lease, ok, err := j.Store.Queue.ClaimJob(ctx, jobName, leaseTime)
 	if err != nil || !ok {
 		return err
 	}
-	next, err := job(ctx, func() error { return lease.Extend(ctx) })
+	next, err := runJob(ctx, func() error { return lease.Extend(ctx) })
 	if err != nil {
 		next = j.Now().Add(retryDelay)
 	}
@@ -111,10 +111,9 @@ func (j Jobs) deleteExpired(ctx context.Context, extendLease func() error) (time
 	return j.Now().Add(expiryEvery), err
 }
 
-// logDeleted logs the number of deleted rows of each table. The parameter rows maps the name of a table to this number. Tables without
-// deleted rows are not logged.
-func (j Jobs) logDeleted(ctx context.Context, rows map[string]int64) {
-	for table, n := range rows {
+// logDeleted logs the number of deleted rows of each table. Tables without deleted rows are not logged.
+func (j Jobs) logDeleted(ctx context.Context, rowsByTable map[string]int64) {
+	for table, n := range rowsByTable {
 		if n > 0 {
 			j.Logger.InfoContext(ctx, "expired rows deleted", "table", table, "rows", n)
 		}

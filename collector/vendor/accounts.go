@@ -21,10 +21,10 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns how many of the newest videos in an account's list to request: the largest of the three numbers depth, Fresh and
-// Page. The parameter depth is the number that the collector requires.
-func (l *List) wantedEntries(depth int) int {
-	return max(depth, l.Fresh, l.Page)
+// wantedEntries returns how many of the newest videos in an account's list to request: the largest of the number that the collector
+// requires, List.Fresh and List.Page.
+func (l *List) wantedEntries(required int) int {
+	return max(required, l.Fresh, l.Page)
 }
 
 // unitsFor returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
@@ -132,10 +132,10 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// accountResult returns the result for the account t. The slice items has the items (JSON objects of accounts) in the answer with the profile.
-// Only the first item is used. The parameter requested has the placeholder values of the request. If the handle now belongs to another
-// account, the result is source.HandleReused.
-func (c Call) accountResult(items []gjson.Result, t source.Target, requested values) source.Result {
+// accountResult returns the result for an account from the items (JSON objects of accounts) in the answer with the profile. Only the first
+// item is used. requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
+// source.HandleReused.
+func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
 			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
@@ -163,11 +163,11 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requested val
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // the argument false means "not from the sandbox"; the caller sets the right value
+		return source.HandleReused(t, false) // false means "not from the sandbox"; the caller sets the right value
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
-		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(requested.handle)):
+		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(requestedValues.handle)):
 		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	return source.Result{Class: source.OK, Account: f}
@@ -178,11 +178,10 @@ func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, or all videos
-// if the list is shorter. The parameter depth is the number of videos that the collector needs. If List.maxCalls calls find fewer than depth
-// videos although more pages follow, the result has the class Temporary. If the budget is spent, the result has the videos that were found so
-// far.
-func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
+// addVideos adds the newest videos of an account to the result with the account's profile. It requests up to v.count videos, or all videos
+// if the list is shorter. If List.maxCalls calls find fewer videos than the collector requires although more pages follow, the result has
+// the class Temporary. If the budget is spent, the result has the videos that were found so far.
+func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {
 		r.Detail = "the profile lacks a value that the request for the list needs"
@@ -219,15 +218,15 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		v.cursor = next
 	}
-	if more && len(found) < depth {
+	if more && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}
 	r.Account.Videos, r.Account.Listed = found, true
 	return r, nil
 }
 
-// removeDuplicates removes the second entry of each video that the list contains twice. The list contains a pinned video twice: at the top,
-// and at its place by date.
+// removeDuplicates removes the second entry of each video that the list contains twice. A pinned video occurs twice: at the top of the
+// list, and at its place by date.
 func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -271,8 +270,7 @@ func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, 
 	return out, nil
 }
 
-// videoLink returns the URL of the video with the given id. The parameter handle is the handle of its account, which only TikTok's URL
-// contains.
+// videoLink returns the URL of the video with the given id. TikTok's URL also contains the handle of the account.
 func videoLink(p link.Platform, id, handle string) string {
 	switch p {
 	case link.TikTok:
@@ -289,7 +287,7 @@ func videoLink(p link.Platform, id, handle string) string {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to the vendor.
 const maxCursor = 2048
 
-// nextCursor returns the cursor of the next page, or "" on the last page. The parameter body is the answer with the current page.
+// nextCursor returns the cursor of the next page from the answer with the current page, or "" on the last page.
 func (l *List) nextCursor(body gjson.Result) string {
 	if l.More != nil && !l.More.isTrue(body) {
 		return ""
@@ -314,7 +312,7 @@ type page struct {
 	sandbox bool
 }
 
-// errorResult returns the result for an account if the page p is an error, such as "private".
+// errorResult returns the result for an account if the answer is an error, such as "private".
 func (p page) errorResult() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }

@@ -88,7 +88,7 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 	for c, r := range refusals {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt}
 	}
-	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: newTestSource("ensembledata"), Target: account(t, "https://www.tiktok.com/@Mira.Cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/tt/user/posts") },
 	})

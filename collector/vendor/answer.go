@@ -13,16 +13,16 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The first
-// matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON, the
-// parameter body is the zero Result, and no rule matches.
+// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The
+// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON,
+// parsedBody is the zero Result, and no rule matches.
 //
-// The result ofSource is true if the answer proves that the vendor refused the credential. The status 403 without a condition on the body is
-// no proof, because vendors also return 403 if the platform refuses one target.
-func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
-	isJSON := body.Exists()
+// isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403 alone, without a condition on the
+// body, is no proof, because vendors also return 403 if the platform refuses one target.
+func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
+	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {
-		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.isTrue(body)) && (r.And == nil || r.And.isTrue(body)) {
+		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.isTrue(parsedBody)) && (r.And == nil || r.And.isTrue(parsedBody)) {
 			certain := r.When != nil || status != http.StatusForbidden
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
@@ -30,8 +30,7 @@ func (c Config) classOf(status int, body gjson.Result) (class string, ofSource b
 	return string(fetch.ClassOf(status, isJSON)), fetch.MeansRefusedCredential(status)
 }
 
-// errorText returns the error text in an answer, from the first of the paths c.Message that has a text. It returns "" if none of them has
-// one.
+// errorText returns the error text in an answer: the first text at one of the paths in c.Message, or "" if there is none.
 func (c Config) errorText(body gjson.Result) string {
 	for _, path := range c.Message {
 		if v := body.Get(path); v.Type == gjson.String && v.Str != "" {
@@ -41,11 +40,12 @@ func (c Config) errorText(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer: the JSON objects of videos or accounts. They are at the first of the paths that has
-// an object or a list. If an item has an object at a path in unwrap, this object replaces the item. findItems returns an error if no path
-// has an object or a list, or if the list has more than fetch.MaxItems items.
-func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
-	for _, path := range paths {
+// findItems returns the items of a successful answer: the JSON objects of videos or accounts. The items are at the first of the item paths
+// at which the answer has an object or a list. If an item has an object at one of the unwrap paths, this object replaces the item.
+// findItems returns an error if the answer has neither an object nor a list at any item path, or if the list has more than fetch.MaxItems
+// items.
+func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Result, error) {
+	for _, path := range itemPaths {
 		v := body
 		if path != "." {
 			v = body.Get(path)
@@ -66,7 +66,7 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 			return nil, fmt.Errorf("the answer lists more than %d items", fetch.MaxItems)
 		}
 		for i, item := range items {
-			for _, wrap := range unwrap {
+			for _, wrap := range unwrapPaths {
 				if inner := item.Get(wrap); inner.IsObject() {
 					items[i] = inner
 					break
@@ -75,12 +75,12 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 		}
 		return items, nil
 	}
-	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(paths, ", "))
+	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(itemPaths, ", "))
 }
 
 // results returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an item
-// gets the class c.Missing, which is Gone by default. It gets the class Temporary if the answer has an item with an id that was not
-// requested, because the vendor may then have mixed up the videos.
+// gets the class c.Missing, which is Gone by default. But if the answer has an item with an id that was not requested, it gets the class
+// Temporary, because the vendor may have mixed up the videos.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
@@ -109,8 +109,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// requestedID returns the requested id to which an item belongs, or "" if the item belongs to no requested id. The slice items has all items of
-// the answer.
+// requestedID returns the requested id to which an item belongs, or "" if the item belongs to no requested id.
 func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []string) string {
 	if c.Match.Sole && len(items) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
@@ -196,9 +195,8 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answers show whether the platform hides a count. The parameter name is the name of the count,
-// such as "likes".
-func (c Call) reportsHidden(name string) bool {
-	return slices.Contains(c.HiddenWhenAbsent, name) ||
-		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })
+// reportsHidden returns true if the vendor's answers show whether the platform hides the count with the given name, such as "likes".
+func (c Call) reportsHidden(countName string) bool {
+	return slices.Contains(c.HiddenWhenAbsent, countName) ||
+		slices.ContainsFunc(c.Fields[countName], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })
 }

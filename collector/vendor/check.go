@@ -35,9 +35,9 @@ var (
 // member.
 type problems []error
 
-// add adds an error. Its text is the name of the member of the vendor description, followed by the formatted text.
-func (p *problems) add(member, format string, args ...any) {
-	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
+// add adds an error. Its text is the path of the member of the vendor description, followed by the formatted text.
+func (p *problems) add(memberPath, format string, args ...any) {
+	*p = append(*p, fmt.Errorf("%s %s", memberPath, fmt.Sprintf(format, args...)))
 }
 
 // check returns all errors of a vendor description, joined to one error, or nil if it has none.
@@ -67,15 +67,15 @@ func (c Config) check() error {
 	}
 	names := make(map[string]bool)
 	for i, l := range c.Limits {
-		member := fmt.Sprintf("limits[%d]", i)
+		memberPath := fmt.Sprintf("limits[%d]", i)
 		if l.Name == "" || names[l.Name] {
-			p.add(member+".name", "must be a unique name, not %q", l.Name)
+			p.add(memberPath+".name", "must be a unique name, not %q", l.Name)
 		}
 		names[l.Name] = true
 		if l.Calls < 1 {
-			p.add(member+".calls", "must be at least 1, not %d", l.Calls)
+			p.add(memberPath+".calls", "must be at least 1, not %d", l.Calls)
 		}
-		checkPeriod(&p, member+".per", l.Per)
+		checkPeriod(&p, memberPath+".per", l.Per)
 	}
 	for i, path := range c.Message {
 		checkPath(&p, fmt.Sprintf("message[%d]", i), path)
@@ -92,78 +92,75 @@ func (c Config) check() error {
 	return errors.Join(p...)
 }
 
-// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment. The parameter member is
-// the name of the member that has the URL.
-func checkBase(p *problems, member, baseURL string) {
+// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment.
+func checkBase(p *problems, memberPath, baseURL string) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
-		p.add(member, "must be an http or https address without query, not %q", baseURL)
+		p.add(memberPath, "must be an http or https address without query, not %q", baseURL)
 	}
 }
 
 // checkPeriod adds an error if period is not minute, hour, day or month.
-func checkPeriod(p *problems, member string, period Period) {
+func checkPeriod(p *problems, memberPath string, period Period) {
 	if !slices.Contains([]Period{"minute", "hour", "day", "month"}, period) {
-		p.add(member, "must be minute, hour, day or month, not %q", period)
+		p.add(memberPath, "must be minute, hour, day or month, not %q", period)
 	}
 }
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath adds an error if the parameter path is not a simple gjson path. With a modifier, gjson could parse a JSON text inside the
-// answer without a limit on its nesting. Alternative.Inside is the safe way to read such a text.
-func checkPath(p *problems, member, path string) {
-	if notPlain.MatchString(path) {
-		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
+// checkPath adds an error if gjsonPath is not a simple path of the package gjson. A path with a modifier could make gjson parse a JSON text
+// inside the answer, without a limit on the nesting of this text. Alternative.Inside is the safe way to read such a text.
+func checkPath(p *problems, memberPath, gjsonPath string) {
+	if notPlain.MatchString(gjsonPath) {
+		p.add(memberPath, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", gjsonPath)
 	}
 }
 
-// check adds an error if the path of the condition is not valid. The parameter member is the name of the member that has the condition.
-func (w When) check(p *problems, member string) {
-	checkPath(p, member+".path", w.Path)
+// check adds an error if the path of the condition is not valid.
+func (w When) check(p *problems, memberPath string) {
+	checkPath(p, memberPath+".path", w.Path)
 }
 
-// check adds an error for each invalid member of the rule. The parameter member is the rule's place in the vendor description, such as
-// "rules[0]".
-func (r Rule) check(p *problems, member string) {
+// check adds an error for each invalid member of the rule. memberPath is the rule's place in the vendor description, such as "rules[0]".
+func (r Rule) check(p *problems, memberPath string) {
 	if len(r.Status) == 0 && r.When == nil {
-		p.add(member, "must have status or when")
+		p.add(memberPath, "must have status or when")
 	}
 	for _, status := range r.Status {
 		if status < 100 || status > 599 {
-			p.add(member+".status", "must be 100 to 599, not %d", status)
+			p.add(memberPath+".status", "must be 100 to 599, not %d", status)
 		}
 	}
 	if r.When != nil {
-		r.When.check(p, member+".when")
+		r.When.check(p, memberPath+".when")
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(member+".and", "is only possible together with when")
+			p.add(memberPath+".and", "is only possible together with when")
 		}
-		r.And.check(p, member+".and")
+		r.And.check(p, memberPath+".and")
 	}
 	class := source.Class(r.Class)
 	if r.Class != split && !slices.Contains(sourceClasses, class) && !slices.Contains(targetClasses, class) {
-		p.add(member+".class", "must be %s, not %q", words.Or(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
+		p.add(memberPath+".class", "must be %s, not %q", words.Or(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
 	}
 }
 
-// check adds an error for each invalid member of the call. The parameter member is the call's place in the vendor description, such as
-// "calls[0]".
-func (c Call) check(p *problems, member string) {
+// check adds an error for each invalid member of the call. memberPath is the call's place in the vendor description, such as "calls[0]".
+func (c Call) check(p *problems, memberPath string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
-		p.add(member+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
+		p.add(memberPath+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
 	}
 	if c.Batch.Size < 0 || c.Batch.Size > maxBatch {
-		p.add(member+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
+		p.add(memberPath+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
 	}
-	checkItems(p, member, c.Items, c.Unwrap)
+	checkItems(p, memberPath, c.Items, c.Unwrap)
 	if c.Missing != "" && c.Missing != source.Gone && c.Missing != source.Temporary {
-		p.add(member+".missing", "must be gone or temporary, not %q", c.Missing)
+		p.add(memberPath+".missing", "must be gone or temporary, not %q", c.Missing)
 	}
 	for i, s := range c.States {
-		at := fmt.Sprintf("%s.states[%d]", member, i)
+		at := fmt.Sprintf("%s.states[%d]", memberPath, i)
 		s.When.check(p, at)
 		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
 			p.add(at+".class", "must be %s, not %q", words.Or(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
@@ -171,155 +168,155 @@ func (c Call) check(p *problems, member string) {
 	}
 	switch c.Kind {
 	case source.KindVideo:
-		c.checkVideos(p, member)
+		c.checkVideos(p, memberPath)
 	case source.KindAccount:
-		c.checkAccount(p, member)
+		c.checkAccount(p, memberPath)
 	default:
-		p.add(member+".kind", "must be video or account, not %q", c.Kind)
+		p.add(memberPath+".kind", "must be video or account, not %q", c.Kind)
 	}
 }
 
 // checkVideos checks the members of a call that requests videos. It adds an error for a member that is only for accounts.
-func (c Call) checkVideos(p *problems, member string) {
-	c.Request.check(p, member, videoPlaceholders)
-	c.checkBatch(p, member)
+func (c Call) checkVideos(p *problems, memberPath string) {
+	c.Request.check(p, memberPath, videoPlaceholders)
+	c.checkBatch(p, memberPath)
 	for name, paths := range map[string][]string{"match.id": c.Match.ID, "match.link": c.Match.Link} {
 		for i, path := range paths {
-			checkPath(p, fmt.Sprintf("%s.%s[%d]", member, name, i), path)
+			checkPath(p, fmt.Sprintf("%s.%s[%d]", memberPath, name, i), path)
 		}
 	}
 	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
-		p.add(member+".match", "must have id, link or sole")
+		p.add(memberPath+".match", "must have id, link or sole")
 	}
 	if c.Match.Sole && c.maxTargets() > 1 {
-		p.add(member+".match.sole", "is only possible if batch.size is 1, not %d", c.maxTargets())
+		p.add(memberPath+".match.sole", "is only possible if batch.size is 1, not %d", c.maxTargets())
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
-			p.add(member+".hidden_when_absent", "must name counts in fields, not %q", name)
+			p.add(memberPath+".hidden_when_absent", "must name counts in fields, not %q", name)
 		}
 	}
 	if c.List != nil {
-		p.add(member+".list", "is for accounts only")
+		p.add(memberPath+".list", "is for accounts only")
 	}
 	counts := 0
 	for name, field := range c.Fields {
-		field.check(p, member+".fields."+name, name, facts)
+		field.check(p, memberPath+".fields."+name, name, facts)
 		if facts[name] == countFact {
 			counts++
 		}
 	}
 	if counts == 0 {
-		p.add(member+".fields", "must have at least one count")
+		p.add(memberPath+".fields", "must have at least one count")
 	}
 }
 
 // checkAccount checks the members of a call that requests an account. It adds an error for a member that is only for videos, such as Batch
 // and Match, because accounts are requested one at a time.
-func (c Call) checkAccount(p *problems, member string) {
+func (c Call) checkAccount(p *problems, memberPath string) {
 	if c.maxTargets() > 1 {
-		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
+		p.add(memberPath+".batch", "is for videos only: accounts are requested one at a time")
 	}
 	if len(c.Match.ID)+len(c.Match.Link) > 0 || c.Match.Sole {
-		p.add(member+".match", "is for videos only: accounts are requested one at a time")
+		p.add(memberPath+".match", "is for videos only: accounts are requested one at a time")
 	}
 	if c.Details {
-		p.add(member+".details", "is for videos only")
+		p.add(memberPath+".details", "is for videos only")
 	}
 	if len(c.HiddenWhenAbsent) > 0 {
-		p.add(member+".hidden_when_absent", "is for videos only")
+		p.add(memberPath+".hidden_when_absent", "is for videos only")
 	}
 	if c.Rounds {
-		p.add(member+".rounds", "is for videos only")
+		p.add(memberPath+".rounds", "is for videos only")
 	}
 	for name, field := range c.Fields {
-		field.check(p, member+".fields."+name, name, accountFacts)
+		field.check(p, memberPath+".fields."+name, name, accountFacts)
 	}
 	if len(c.Fields["account_id"]) == 0 && len(c.Fields["username"]) == 0 {
-		p.add(member+".fields", "must have account_id or username")
+		p.add(memberPath+".fields", "must have account_id or username")
 	}
 	known := accountPlaceholders
 	if c.List != nil && c.List.Path == "" {
 		known = accountWithListPlaceholders
 	}
-	c.Request.check(p, member, known)
+	c.Request.check(p, memberPath, known)
 	if c.List != nil {
-		c.List.check(p, member+".list")
+		c.List.check(p, memberPath+".list")
 	}
 }
 
-// check adds an error for each invalid member of the list. The parameter member is the list's place in the vendor description, such as
+// check adds an error for each invalid member of the list. memberPath is the list's place in the vendor description, such as
 // "calls[0].list".
-func (l List) check(p *problems, member string) {
+func (l List) check(p *problems, memberPath string) {
 	if l.Path != "" {
-		l.Request.check(p, member, listPlaceholders)
+		l.Request.check(p, memberPath, listPlaceholders)
 	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
-		p.add(member+".path", "must be set if method, query, body, next, more or max_units is set")
+		p.add(memberPath+".path", "must be set if method, query, body, next, more or max_units is set")
 	}
-	checkItems(p, member, l.Items, l.Unwrap)
+	checkItems(p, memberPath, l.Items, l.Unwrap)
 	if l.Page < 1 || l.Page > fetch.MaxItems {
-		p.add(member+".page", "must be 1 to %d, not %d", fetch.MaxItems, l.Page)
+		p.add(memberPath+".page", "must be 1 to %d, not %d", fetch.MaxItems, l.Page)
 	}
 	units := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{units}") })
 	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
-		p.add(member+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
+		p.add(memberPath+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
 	}
 	if l.Fresh < 0 || l.Fresh > maxFresh {
-		p.add(member+".fresh", "must be 0 to %d, not %d", maxFresh, l.Fresh)
+		p.add(memberPath+".fresh", "must be 0 to %d, not %d", maxFresh, l.Fresh)
 	}
 	for i, path := range l.Next {
-		checkPath(p, fmt.Sprintf("%s.next[%d]", member, i), path)
+		checkPath(p, fmt.Sprintf("%s.next[%d]", memberPath, i), path)
 	}
 	cursor := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{cursor}") })
 	if cursor != (len(l.Next) > 0) {
-		p.add(member+".next", "must have a path if {cursor} is used, and no path otherwise")
+		p.add(memberPath+".next", "must have a path if {cursor} is used, and no path otherwise")
 	}
 	if l.More != nil {
-		l.More.check(p, member+".more")
+		l.More.check(p, memberPath+".more")
 	}
 	if l.Empty != nil {
-		l.Empty.check(p, member+".empty")
+		l.Empty.check(p, memberPath+".empty")
 	}
 	for name, field := range l.Fields {
-		field.check(p, member+".fields."+name, name, entryFacts)
+		field.check(p, memberPath+".fields."+name, name, entryFacts)
 	}
 	if len(l.Fields["id"]) == 0 {
-		p.add(member+".fields", "must have id")
+		p.add(memberPath+".fields", "must have id")
 	}
 }
 
-// checkItems adds an error if the parameter items is empty, or if a path in items or in the parameter unwrap is not valid.
-func checkItems(p *problems, member string, items, unwrap []string) {
-	if len(items) == 0 {
-		p.add(member+".items", "must have at least one path")
+// checkItems adds an error if there are no item paths, or if an item path or an unwrap path is not valid.
+func checkItems(p *problems, memberPath string, itemPaths, unwrapPaths []string) {
+	if len(itemPaths) == 0 {
+		p.add(memberPath+".items", "must have at least one path")
 	}
-	for i, path := range items {
+	for i, path := range itemPaths {
 		if path != "." {
-			checkPath(p, fmt.Sprintf("%s.items[%d]", member, i), path)
+			checkPath(p, fmt.Sprintf("%s.items[%d]", memberPath, i), path)
 		}
 	}
-	for i, path := range unwrap {
-		checkPath(p, fmt.Sprintf("%s.unwrap[%d]", member, i), path)
+	for i, path := range unwrapPaths {
+		checkPath(p, fmt.Sprintf("%s.unwrap[%d]", memberPath, i), path)
 	}
 }
 
 // checkBatch adds an error if a call requests several targets but its request has no place for the values of several targets.
-func (c Call) checkBatch(p *problems, member string) {
+func (c Call) checkBatch(p *problems, memberPath string) {
 	if c.maxTargets() == 1 {
 		return
 	}
 	if placeholder.MatchString(c.Path) {
-		p.add(member+".path", "cannot have a placeholder in a batch")
+		p.add(memberPath+".path", "cannot have a placeholder in a batch")
 	}
 	for _, q := range c.Query {
 		if c.Batch.Join == "" && placeholder.MatchString(q.Value) {
-			p.add(member+".batch.join", "is missing")
+			p.add(memberPath+".batch.join", "is missing")
 		}
 	}
 }
 
-// placeholders are the placeholders that a request template may contain. The first three, {id}, {link} and {handle}, identify the target. A
-// request must contain at least one of these three.
+// placeholders are the placeholders that a request template may contain. {id}, {link} and {handle} identify the target, and a request must
+// contain at least one of these three.
 type placeholders []string
 
 var (
@@ -329,20 +326,20 @@ var (
 	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
 )
 
-// check adds an error for each invalid member of the request. The parameter allowed has the placeholders that the request may contain.
-func (r Request) check(p *problems, member string, allowed placeholders) {
+// check adds an error for each invalid member of the request, and for each placeholder that the request must not contain.
+func (r Request) check(p *problems, memberPath string, allowed placeholders) {
 	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
-		p.add(member+".method", "must be GET or POST, not %q", r.Method)
+		p.add(memberPath+".method", "must be GET or POST, not %q", r.Method)
 	}
 	if r.Body != nil && r.Method != http.MethodPost {
-		p.add(member+".body", "needs the method POST")
+		p.add(memberPath+".body", "needs the method POST")
 	}
 	if !strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, "?#") {
-		p.add(member+".path", "must begin with / and have no query, not %q", r.Path)
+		p.add(memberPath+".path", "must begin with / and have no query, not %q", r.Path)
 	}
-	used := allowed.check(p, member+".path", r.Path)
+	used := allowed.check(p, memberPath+".path", r.Path)
 	for i, q := range r.Query {
-		at := fmt.Sprintf("%s.query[%d]", member, i)
+		at := fmt.Sprintf("%s.query[%d]", memberPath, i)
 		if q.Name == "" {
 			p.add(at+".name", "is missing")
 		}
@@ -351,23 +348,22 @@ func (r Request) check(p *problems, member string, allowed placeholders) {
 	if r.Body != nil {
 		var body any
 		if err := json.Unmarshal(r.Body, &body); err != nil {
-			p.add(member+".body", "must be JSON")
+			p.add(memberPath+".body", "must be JSON")
 		}
 		for _, text := range stringsIn(body) {
-			used = allowed.check(p, member+".body", text) || used
+			used = allowed.check(p, memberPath+".body", text) || used
 		}
 	}
 	if !used {
-		p.add(member, "must have {id}, {link} or {handle} in its path, query or body")
+		p.add(memberPath, "must have {id}, {link} or {handle} in its path, query or body")
 	}
 }
 
-// check adds an error for each placeholder in text that is not in known. It returns true if text has a placeholder that identifies the
-// target.
-func (known placeholders) check(p *problems, member, text string) (identifies bool) {
+// check adds an error for each unknown placeholder in a text. It returns true if the text has a placeholder that identifies the target.
+func (known placeholders) check(p *problems, memberPath, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
-			p.add(member, "has the unknown placeholder %s; use %s", f, words.Or(known))
+			p.add(memberPath, "has the unknown placeholder %s; use %s", f, words.Or(known))
 		}
 		identifies = identifies || slices.Contains(known[:3], f)
 	}

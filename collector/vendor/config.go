@@ -35,7 +35,7 @@ type Config struct {
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives it
 	Calls       []Call   `json:"calls"`             // kinds of calls, in order of preference; a video or account is requested with the first kind that can request it
 
-	standard string // the vendor's public base URL if the description is shipped with the program; "" otherwise
+	standard string // the vendor's public base URL; "" if the description is not shipped with the program
 }
 
 // Auth says where a request contains the credential.
@@ -99,17 +99,17 @@ type Call struct {
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// An item is the JSON object of one video or account in the answer. Items are the possible paths of the item, or of the list of items.
-	// The first path that exists is used. "." is the path of the whole answer.
+	// An item is the JSON object of one video or account in the answer. The field Items has the possible paths of the item, or of the list of
+	// items. The first path that exists in the answer is used. "." is the path of the whole answer.
 	Items []string `json:"items"`
-	// Unwrap are the possible paths of an object inside an item. If one of these paths has an object, this object is used instead of the
-	// item.
+	// Unwrap has the possible paths of an object inside an item. If an item has an object at one of these paths, this object is used instead
+	// of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
-	// Missing is the class of a requested target that is missing from a successful answer: gone (the default) or temporary.
+	// Missing is the class that a requested target gets if a successful answer does not contain it: gone (the default) or temporary.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
-	// HiddenWhenAbsent are names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides that
+	// HiddenWhenAbsent has names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides that
 	// count.
 	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
 	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. History points with such counts are then marked as
@@ -137,12 +137,13 @@ type List struct {
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next are the possible paths of the cursor of the next page in the answer. If no path has a value, the page is the last one.
+	// Next has the possible paths of the cursor of the next page in the answer. If the answer has no value at any of these paths, the page is
+	// the last one.
 	Next []string `json:"next,omitempty"`
-	// More is a condition on the answer. If More is set and the condition is false, the page is the last one. nil means no condition.
+	// More is a condition on the answer; nil means no condition. If the condition is false, the page is the last one.
 	More *When `json:"more,omitempty"`
-	// Empty is a condition on an entry. If it is true, the entry is not a video but a message that the account has no videos. nil means
-	// that all entries are videos.
+	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
+	// videos. If Empty is nil, all entries are videos.
 	Empty  *When            `json:"empty,omitempty"`
 	Fields map[string]Field `json:"fields"` // where an entry has the video's "id" and its upload time, "uploaded_at"
 }
@@ -172,7 +173,7 @@ type Match struct {
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".
 type Period string
 
-// window returns the id of the period that contains the time now, such as "2026-12" for a month, and the end of the period.
+// window returns the id of the current period, such as "2026-12" for a month, and the end of the period.
 func (p Period) window(now time.Time) (id string, ends time.Time) {
 	now = now.UTC()
 	switch p {
@@ -226,8 +227,8 @@ func Shipped() []string {
 	return names
 }
 
-// Load returns the description of a vendor's API. The parameter nameOrPath is one of the names in Shipped, or the path of a JSON file. If
-// the description has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
+// Load returns the description of a vendor's API. nameOrPath is one of the names that Shipped returns, or the path of a JSON file. If the
+// description has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error

@@ -102,57 +102,57 @@ var accountFacts = factNames{
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are the facts that a video can have in the list of an account's videos.
+// entryFacts are the facts that a list of videos of an account can have about each video.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
-// check adds an error if the parameter name is not a key of allowed, or if an alternative of the field is not valid for the type of the
-// fact. The parameter member is the place of the field in the vendor description.
-func (f Field) check(p *problems, member, name string, allowed factNames) {
-	kind, ok := allowed[name]
+// check adds an error if factName is not the name of an allowed fact, or if an alternative of the field is not valid for the type of the
+// fact. memberPath is the place of the field in the vendor description.
+func (f Field) check(p *problems, memberPath, factName string, allowed factNames) {
+	kind, ok := allowed[factName]
 	if !ok {
 		names := make([]string, 0, len(allowed))
 		for known := range allowed {
 			names = append(names, known)
 		}
 		slices.Sort(names)
-		p.add(member, "is not a known fact; the facts are %s", strings.Join(names, ", "))
+		p.add(memberPath, "is not a known fact; the facts are %s", strings.Join(names, ", "))
 		return
 	}
 	if len(f) == 0 {
-		p.add(member, "must have a path")
+		p.add(memberPath, "must have a path")
 	}
 	for _, a := range f {
-		checkPath(p, member+".path", a.Path)
+		checkPath(p, memberPath+".path", a.Path)
 		if a.Inside != "" {
-			checkPath(p, member+".inside", a.Inside)
+			checkPath(p, memberPath+".inside", a.Inside)
 		}
 		units := map[factKind][]string{timeFact: {"unix", "unix_ms", "rfc3339"}, lengthFact: {"", "s", "ms"}}[kind]
 		if units == nil {
 			units = []string{""}
 		}
 		if !slices.Contains(units, a.Unit) {
-			p.add(member+".unit", "must be %s, not %q", words.Or(quoteAll(units)), a.Unit)
+			p.add(memberPath+".unit", "must be %s, not %q", words.Or(quoteAll(units)), a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
-			p.add(member, "is not a boolean fact, so it cannot have one_of or not_empty")
+			p.add(memberPath, "is not a boolean fact, so it cannot have one_of or not_empty")
 		}
 		if a.OneOf != nil && a.NotEmpty {
-			p.add(member, "cannot have both one_of and not_empty")
+			p.add(memberPath, "cannot have both one_of and not_empty")
 		}
 		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "") {
-			p.add(member, "is not a count, so it cannot have withheld, hidden_if or minus")
+			p.add(memberPath, "is not a count, so it cannot have withheld, hidden_if or minus")
 		}
 		if a.HiddenIf != nil {
-			a.HiddenIf.check(p, member+".hidden_if")
+			a.HiddenIf.check(p, memberPath+".hidden_if")
 		}
 		if a.Minus != "" {
-			checkPath(p, member+".minus", a.Minus)
+			checkPath(p, memberPath+".minus", a.Minus)
 		}
 		if kind != idFact && a.InLink {
-			p.add(member+".in_link", "is for ids only")
+			p.add(memberPath+".in_link", "is for ids only")
 		}
 		if a.Format != "" && (kind != linkFact || !strings.Contains(a.Format, "{}")) {
-			p.add(member+".format", "must contain {} and is for links only")
+			p.add(memberPath+".format", "must contain {} and is for links only")
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalarText returns the text of a JSON string, number or boolean. It returns false for any other JSON type.
+// scalarText returns the text of a JSON string, number or boolean. It returns false for a value of any other JSON type.
 func scalarText(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:
@@ -182,9 +182,9 @@ func scalarText(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// readCount returns the count in an item, or nil if the item has no count. The result withheld is true if the platform hides the count. The
-// result wrong is true if the value is not a whole number from 0 on.
-func (f Field) readCount(item gjson.Result) (n *int64, withheld, wrong bool) {
+// readCount returns the count in an item, or nil if the item has no count. isHidden is true if the platform hides the count. isInvalid is
+// true if the value is not a whole number from 0 on.
+func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool) {
 	for _, a := range f {
 		v, ok := a.readValue(item)
 		isNull := v.Exists() && v.Type == gjson.Null
@@ -200,8 +200,8 @@ func (f Field) readCount(item gjson.Result) (n *int64, withheld, wrong bool) {
 			return nil, false, true
 		}
 		if a.Minus != "" {
-			part, _, wrong := Field{{Path: a.Minus}}.readCount(item)
-			if wrong || part != nil && *part > parsed {
+			part, _, isInvalid := Field{{Path: a.Minus}}.readCount(item)
+			if isInvalid || part != nil && *part > parsed {
 				return nil, false, true
 			}
 			if part == nil {
@@ -214,8 +214,8 @@ func (f Field) readCount(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// isRounded returns true if the vendor has probably computed n from a text such as 573.9K or 1.2M: a number with at most one decimal place,
-// and a letter.
+// isRounded returns true if the vendor has probably computed the number from a text such as 573.9K or 1.2M: a number with at most one
+// decimal place, and a letter.
 func isRounded(n int64) bool {
 	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
 		if n >= unit {
@@ -264,7 +264,7 @@ func (f Field) readID(item gjson.Result) *string {
 	return nil
 }
 
-// parseID returns the id in text, or "" if text is not a valid id. "0" stands for a missing id.
+// parseID returns the id in a text, or "" if the text is not a valid id. "0" stands for a missing id.
 func parseID(text string) string {
 	if text == "0" {
 		return ""
@@ -351,16 +351,16 @@ func (f Field) readBoolean(item gjson.Result) *bool {
 	return result
 }
 
-// boolean converts a value of an item to a boolean. The result known is false if the value cannot be converted.
-func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
+// boolean converts a value of an item to a boolean. isBoolean is false if the value cannot be converted.
+func (a Alternative) boolean(v gjson.Result) (yes, isBoolean bool) {
 	switch {
 	case a.NotEmpty:
 		return v.Str != "" || v.IsArray() && anyOf(v, func(gjson.Result) bool { return true }), v.Type == gjson.String || v.IsArray()
 	case a.OneOf != nil && v.IsArray():
 		return anyOf(v, a.isOneOf), true
 	case a.OneOf != nil:
-		_, known = scalarText(v)
-		return a.isOneOf(v), known
+		_, isBoolean = scalarText(v)
+		return a.isOneOf(v), isBoolean
 	default:
 		text, _ := scalarText(v)
 		switch strings.ToLower(text) {
@@ -374,7 +374,7 @@ func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	}
 }
 
-// anyOf returns true if match returns true for an element of the JSON list. It does not copy the list.
+// anyOf returns true if match returns true for at least one element of the JSON list. It does not copy the list.
 func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
@@ -383,13 +383,13 @@ func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	return found
 }
 
-// isOneOf returns true if the text of the JSON value v is in OneOf.
+// isOneOf returns true if the text of the JSON value is in OneOf.
 func (a Alternative) isOneOf(v gjson.Result) bool {
 	text, ok := scalarText(v)
 	return ok && slices.Contains(a.OneOf, text)
 }
 
-// isTrue returns true if the condition is true for the JSON value v.
+// isTrue returns true if the condition is true for the JSON value.
 func (w When) isTrue(v gjson.Result) bool {
 	found := v.Get(w.Path)
 	if !found.Exists() || found.Type == gjson.Null {

@@ -60,7 +60,7 @@ func valuesOf(t source.Target) values {
 	return v
 }
 
-// hasAllValuesFor returns true if v has a value for each placeholder {id}, {link} and {handle} in the request.
+// hasAllValuesFor returns true if there is a value for each placeholder {id}, {link} and {handle} in the request.
 func (v values) hasAllValuesFor(r Request) bool {
 	return !slices.ContainsFunc(r.templateTexts(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
@@ -107,8 +107,7 @@ func (b batchValues) replaceIn(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// buildRequest returns the HTTP request that the template describes. The parameter base is the base URL, key is the credential, and b has the
-// placeholder values of the targets.
+// buildRequest returns the HTTP request that the template describes, with the placeholder values of the targets. The key is the credential.
 func (r Request) buildRequest(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
@@ -142,7 +141,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	return out
 }
 
-// buildBody returns the JSON body of the request. The parameter b has the placeholder values of the targets.
+// buildBody returns the JSON body of the request, with the placeholder values of the targets.
 func (r Request) buildBody(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()

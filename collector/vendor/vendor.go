@@ -141,9 +141,9 @@ func (s *Source) AsksByHandle(t source.Target) bool {
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// currentBatchSize returns how many targets a call can request at present. The parameter call is the index of the call in the vendor description.
-func (s *Source) currentBatchSize(call int) int {
-	return s.sizes[call].current(s.config.Calls[call].maxTargets(), s.now())
+// currentBatchSize returns how many targets a call can request at present. callIndex is the index of the call in the vendor description.
+func (s *Source) currentBatchSize(callIndex int) int {
+	return s.sizes[callIndex].current(s.config.Calls[callIndex].maxTargets(), s.now())
 }
 
 // callFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
@@ -151,28 +151,27 @@ func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// current returns the current batch size: the reduced size while the reduction lasts, and the parameter full otherwise.
-func (b *batchSize) current(full int, now time.Time) int {
+// current returns the current batch size: the reduced size while the reduction lasts, and the full size otherwise.
+func (b *batchSize) current(fullSize int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reduced > 0 && now.Before(b.ends) {
 		return b.reduced
 	}
-	return full
+	return fullSize
 }
 
-// reduce sets the batch size to half of the size of the refused batch for smallBatchTime. It returns the new size.
-func (b *batchSize) reduce(refused int, now time.Time) int {
+// reduce sets the batch size to half of the size of the refused batch. The reduction lasts for smallBatchTime. reduce returns the new size.
+func (b *batchSize) reduce(refusedSize int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reduced, b.ends = max(refused/2, 1), now.Add(smallBatchTime)
+	b.reduced, b.ends = max(refusedSize/2, 1), now.Add(smallBatchTime)
 	return b.reduced
 }
 
-// chunk has the targets of a batch that are requested with one call, without duplicates. The field call is the index of the call in the
-// vendor description.
+// chunk has the targets of a batch that are requested with one call, without duplicates.
 type chunk struct {
-	call    int
+	call    int // index of the call in the vendor description
 	targets []source.Target
 }
 
@@ -185,8 +184,8 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// splitBatch divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls of
-// the vendor description. It leaves out targets that no call can request.
+// splitBatch divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls
+// of the vendor description. If no call can request a target, splitBatch leaves the target out.
 func (s *Source) splitBatch(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
@@ -288,15 +287,15 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 // batch.
 func (s *Source) Group(source.Target) string { return "" }
 
-// sendRequest sends the request that the template r describes. The parameter b has the placeholder values of the targets.
+// sendRequest sends the request that a template describes, with the placeholder values of the targets.
 func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
 	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. The result body is the parsed body,
-// or the zero Result if the answer is not JSON.
+// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. It also returns the parsed body,
+// which is the zero Result if the answer is not JSON.
 func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
@@ -323,7 +322,7 @@ func (s *Source) sourceFailure(res *fetch.Response, body gjson.Result, class sou
 }
 
 // parseResults returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
-// parseResults returns a failure. The parameter callIndex is the index of the call in config.Calls.
+// parseResults returns a failure. callIndex is the index of the call in config.Calls.
 func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]

@@ -16,7 +16,7 @@ import (
 type Suspicion struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for the reason in the field Why
+	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for this reason
 }
 
 const (
@@ -25,12 +25,12 @@ const (
 	enoughAnswers = 4
 	confirmKnown  = 6 * time.Hour
 	confirmNew    = time.Hour
-	// implausibleDrop is a fraction. A fetched number of views or followers is suspicious if it is below this fraction of the stored number.
+	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is a number of likes, comments, shares or bookmarks. A video with zero views is suspicious if it has at least this number. A
-	// smaller number is normal, because some platforms count the views later.
+	// aheadOfViews is a number of likes, comments, shares or bookmarks. A video with zero views is suspicious if one of these counts is at
+	// least aheadOfViews. Smaller counts are normal, because some platforms count the views later.
 	aheadOfViews = 10
 	// likesExpected is a number of views. A video with at least this number of views and zero likes is suspicious.
 	likesExpected = 10_000
@@ -47,8 +47,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts in r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it returns
-// the suspicion to store with the target t. The parameter mixedUp is true if FindMixedUp has found that r probably contains the views of
+// Check returns nil if the facts in a result may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it
+// returns the suspicion to store with the target. mixedUp is true if FindMixedUp has found that the result probably contains the views of
 // another video.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
@@ -171,31 +171,32 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// CheckIdentity decides whether r is about the requested account, whose handle may have been taken over by another account. If the ids show that
-// the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the account was
-// never fetched or was last fetched more than handleTrusted ago, it returns a result of class Missing. Otherwise it returns r.
-func CheckIdentity(asked source.Target, r source.Result, now time.Time) source.Result {
+// CheckIdentity decides whether a result is about the requested account, because another account may have taken over the handle. If the ids
+// show that the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the
+// account was never fetched or was last fetched more than handleTrusted ago, it returns a result of class Missing. Otherwise it returns the
+// given result.
+func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
-	case source.IsOtherAccount(asked, r.Account):
-		return source.HandleReused(asked, r.Sandbox)
-	case incomparableIDs(asked, r.Account) && (asked.FetchedAt == nil || now.Sub(asked.FetchedAt.Time()) > handleTrusted):
-		return source.Result{Target: asked, Class: source.Missing, Sandbox: r.Sandbox,
-			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + asked.Handle}
+	case source.IsOtherAccount(requested, r.Account):
+		return source.HandleReused(requested, r.Sandbox)
+	case incomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrusted):
+		return source.Result{Target: requested, Class: source.Missing, Sandbox: r.Sandbox,
+			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + requested.Handle}
 	}
 	return r
 }
 
-// incomparableIDs returns true if both t and f have ids of the account, but no id of the same kind, so that nothing shows whether they are
-// the same account.
+// incomparableIDs returns true if both the target and the facts have ids of an account, but no id of the same kind. Nothing then shows
+// whether they are the same account.
 func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if the counts in r are probably older than the stored counts. Only sources with Result.Lags give old counts. A result
-// of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder
-// returns false: no source's numbers are that old, so the number of views must really have fallen.
+// IsOlder returns true if the counts in a result are probably older than the stored counts. Only sources with Result.Lags give old counts.
+// A result of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago,
+// IsOlder returns false: no source's numbers are that old, so the number of views must really have fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

@@ -14,8 +14,8 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account says how to request a channel from the API method channels.list: by its channel id or, if id is "", by its names. The names are
-// tried in the order of the list names, until one of them finds a channel.
+// account says how to request a channel from the API method channels.list: by its channel id or, if the id is "", by its names. The names
+// are tried in their order, until one of them finds a channel.
 type account struct {
 	id    string
 	names []name
@@ -57,8 +57,8 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns how many accounts like t one call of Fetch may request, and false if t is not a valid account. An account whose
-// uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
+// accountBatchSize returns how many such accounts one call of Fetch may request, and false if the target is not a valid account. An account
+// whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -73,8 +73,8 @@ func accountBatchSize(t source.Target) (int, bool) {
 	return batchSize, true
 }
 
-// wantedPages returns how many pages of uploads are needed for t.Depth videos, the number that the collector requires. It is at least 1, because
-// the first page shows whether there are new videos.
+// wantedPages returns how many pages of uploads are needed for the number of videos that the collector requires (t.Depth). It is at least
+// 1, because the first page shows whether there are new videos.
 func wantedPages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
 // maxAccountUnits returns the maximum number of quota units that a batch of accounts can cost: one for all channel ids together, one for each
@@ -132,14 +132,14 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests the uploads of one channel. The parameter known has the channels that an earlier request of this batch has found.
-// If the target has no channel id, fetchAccount first requests the channel by its handle or user name.
-func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
+// fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier request of this batch has found. If the
+// target has no channel id, fetchAccount first requests the channel by its handle or user name.
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, knownChannels channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
 		return source.Result{Class: source.Unsupported, Detail: "not a YouTube account"}, nil
 	}
-	found, id := known, a.id
+	found, id := knownChannels, a.id
 	for _, n := range a.names {
 		var err error
 		found, err = s.fetchChannels(ctx, budget, n.parameter+"="+url.QueryEscape(n.value), nil)
@@ -195,12 +195,12 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. The parameter filter is the query parameter that selects the channels. The parameter ids has the
-// channel ids in filter, without duplicates. It is nil if filter selects a channel by a name.
-func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
-	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
+// fetchChannels calls channels.list with the query parameter that selects the channels. If it selects channels by their ids, channelIDs has
+// these ids without duplicates. If it selects a channel by a name, channelIDs is nil.
+func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, parameter string, channelIDs []string) (channels, error) {
+	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+parameter)
 	if e, ok := errors.AsType[*targetError](err); ok {
-		if len(ids) > 1 { // the error does not name the channel that it concerns
+		if len(channelIDs) > 1 { // the error does not name the channel that it concerns
 			e.class = source.Temporary
 		}
 		return channels{err: e}, nil
@@ -208,7 +208,7 @@ func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, f
 	if err != nil {
 		return channels{}, err
 	}
-	answer, err := decodeChannels(res.Body, ids)
+	answer, err := decodeChannels(res.Body, channelIDs)
 	if err != nil {
 		return channels{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
@@ -229,10 +229,9 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. The parameter ids has the
-// requested ids. It is nil if a name was requested, which belongs to at most one channel. If YouTube finds no channel, its answer has no
-// member "items".
-func decodeChannels(body []byte, ids []string) (channels, error) {
+// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. If a name was requested,
+// requestedIDs is nil. A name belongs to at most one channel. If YouTube finds no channel, its answer has no member "items".
+func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
 		Items fetch.Items `json:"items"`
@@ -248,7 +247,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
-		if json.Unmarshal(raw, &item) != nil || !channelID.MatchString(string(item.ID)) || ids != nil && !slices.Contains(ids, string(item.ID)) {
+		if json.Unmarshal(raw, &item) != nil || !channelID.MatchString(string(item.ID)) || requestedIDs != nil && !slices.Contains(requestedIDs, string(item.ID)) {
 			out.incomplete = "missing from the answer, which has an item that was not requested"
 			continue
 		}
@@ -256,7 +255,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 			out.byID[string(item.ID)] = decodeChannel(raw, string(item.ID))
 		}
 	}
-	if ids == nil && len(out.byID) > 1 {
+	if requestedIDs == nil && len(out.byID) > 1 {
 		return channels{}, errors.New("the answer has several channels for one name")
 	}
 	return out, nil

@@ -96,7 +96,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	for c, refusal := range refusals(t, youtube.BudgetCommon) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
 	}
-	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: newTestSource, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/playlistItems") },
 	})

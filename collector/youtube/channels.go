@@ -109,7 +109,7 @@ type cachedHandle struct {
 	expires    time.Time
 }
 
-// newHandleCache returns a cache for at most size handles. A handle expires after the duration ttl.
+// newHandleCache returns a cache for up to the given number of handles. A handle expires after the given time.
 func newHandleCache(size int, ttl time.Duration, now func() time.Time) *handleCache {
 	return &handleCache{size: size, ttl: ttl, now: now, order: list.New(), byID: make(map[string]*list.Element)}
 }
@@ -144,7 +144,7 @@ func (c *handleCache) put(id, handle string) {
 	}
 }
 
-// remove removes an element of the list c.order and its handle from the cache. The caller must have locked c.mu.
+// remove removes an element and its handle from the cache. The caller must have locked c.mu.
 func (c *handleCache) remove(element *list.Element) {
 	c.order.Remove(element)
 	delete(c.byID, element.Value.(*cachedHandle).id)

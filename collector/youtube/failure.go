@@ -44,7 +44,7 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". It returns false for other reasons. The HTTP status
+// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". It returns false for other reasons; the HTTP status
 // then gives the class.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
@@ -62,9 +62,9 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// parseFailure returns the failure for an answer that is not a success. The parameter jsonErr says why the body is not valid JSON, or is nil.
-// The parameter bucket is the name of the budget from which the unit of the call was taken.
-func (s *Source) parseFailure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
+// parseFailure returns the failure for an answer that is not a success. If the body is not valid JSON, jsonErr says why. budgetName is the
+// name of the budget from which the unit of the call was taken.
+func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -77,7 +77,7 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, bucket string)
 		f.Detail += ": " + jsonErr.Error()
 	} else {
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, body stays empty, and the HTTP status gives the class
+		_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, the decoded error stays empty, and the HTTP status gives the class
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
 				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true
@@ -93,15 +93,15 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, bucket string)
 		f.Detail += " (redirects are not followed)"
 	}
 	switch {
-	case bucket == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
+	case budgetName == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
 		// This failure pauses only the budget of batchGetStats. The collector then uses the call of videos.list that Plan also offers.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
-		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
+		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, budgetName, until
 		f.Detail = "batchGetStats is not available, so videos.list is used: " + f.Detail
 	case f.Class == source.QuotaSpent:
 		_, midnight := s.pacificDay(now)
-		f.Bucket, f.RetryAt = bucket, midnight
+		f.Bucket, f.RetryAt = budgetName, midnight
 	}
 	return f
 }
@@ -129,7 +129,7 @@ func (e *targetError) result() source.Result {
 // targetErrorOf returns the error in an answer if it concerns only the requested channel or its list of uploads. Otherwise it returns nil.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
-	_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, body stays empty and has no reasons
+	_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, the decoded error stays empty and has no reasons
 	classes := map[string]source.Class{
 		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
 		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,

@@ -21,8 +21,8 @@ const (
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to r, the result with the account's profile. It requests as many pages as t.Depth videos
-// need, but stops when the reserved quota units are spent.
+// addUploads adds the newest videos of an account to the result with the account's profile. It requests as many pages as are needed for
+// t.Depth videos, but stops when the reserved quota units are spent.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
@@ -70,10 +70,9 @@ type uploads struct {
 	next   string // token of the next page; "" on the last page
 }
 
-// fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it. The parameter query has the parameters of
-// the request.
-func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
-	res, err := s.callMethod(ctx, budget, BudgetCommon, methodUploads, query)
+// fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it.
+func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, queryParameters string) (uploads, error) {
+	res, err := s.callMethod(ctx, budget, BudgetCommon, methodUploads, queryParameters)
 	if err != nil {
 		return uploads{}, err
 	}

@@ -28,8 +28,8 @@ type videos struct {
 	sandbox    bool
 }
 
-// result returns the result for the video t. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the
-// class is Temporary instead, because the video may exist.
+// result returns the result for a video. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the class
+// is Temporary instead, because the video may exist.
 func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
@@ -97,10 +97,10 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. The parameter kind
-// is the value that the member "kind" must have. A malformed video does not affect the others. If the answer has a video without an id or
-// with an id that was not requested, the field incomplete of the result is set, because the videos that are missing may still exist.
-func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
+// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. The member "kind"
+// of the answer must have the value wantedKind. A malformed video does not affect the others. If the answer has a video without an id or
+// with an id that was not requested, the result is marked as incomplete, because the videos that are missing may still exist.
+func decodeVideos(body []byte, wantedKind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
 		Items fetch.Items `json:"items"`
@@ -109,7 +109,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 		return videos{}, errFormat
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
-	if answer.Kind != kind {
+	if answer.Kind != wantedKind {
 		out.incomplete = "the answer lacks the target, and has an unexpected value of the member kind"
 	}
 	for _, raw := range answer.Items {
@@ -163,8 +163,8 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// setDetails sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
-// other members.
+// setDetails sets all facts of a video except the counts, such as the title and the upload time. A malformed member becomes nil and does
+// not affect other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.CleanText(s.Title)

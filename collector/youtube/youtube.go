@@ -102,8 +102,8 @@ func New(o Options) (*Source, error) {
 	}
 	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
 	s.budgets = []source.Budget{
-		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.pacificDay},
-		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.pacificDay},
+		{Name: BudgetCommon, Limit: limitOf(o.CommonLimit), Window: s.pacificDay},
+		{Name: BudgetStats, Limit: limitOf(o.StatsLimit), Window: s.pacificDay},
 	}
 	return s, nil
 }
@@ -113,21 +113,21 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limit returns the limit of a budget. The parameter configured is the number in the configuration. If it is 0, limit returns the default
-// limit. If it is negative, limit returns 0, which means that no limit is known. Otherwise limit returns the configured number.
-func limit(configured int64) int64 {
+// limitOf returns the limit of a budget: the configured limit if it is positive, and the default limit if it is 0. If the configured limit
+// is negative, limitOf returns 0, which means that no limit is known.
+func limitOf(configuredLimit int64) int64 {
 	switch {
-	case configured == 0:
+	case configuredLimit == 0:
 		return defaultLimit
-	case configured < 0:
+	case configuredLimit < 0:
 		return 0
 	default:
-		return configured
+		return configuredLimit
 	}
 }
 
-// pacificDay returns the date in Pacific time that contains the time now, as an id, and the midnight at which the date ends. The budgets use
-// it, because YouTube counts its quotas per day in Pacific time.
+// pacificDay returns the current date in Pacific time, as an id, and the midnight at which the date ends. The budgets use it, because
+// YouTube counts its quotas per day in Pacific time.
 func (s *Source) pacificDay(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
@@ -255,10 +255,10 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// callMethod calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the
-// answer is an error that concerns only the requested channel or its list of uploads, callMethod returns a *targetError. For any other error,
-// and if the answer is not JSON, it returns a *source.Failure.
-func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
+// callMethod calls a method of the API. budgetName is the name of the budget from which the unit of the call is taken. If the answer is an
+// error that concerns only the requested channel or its list of uploads, callMethod returns a *targetError. For any other error, and if the
+// answer is not JSON, it returns a *source.Failure.
+func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, budgetName, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
@@ -274,7 +274,7 @@ func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, buck
 				return nil, e
 			}
 		}
-		return nil, s.parseFailure(res, jsonErr, bucket)
+		return nil, s.parseFailure(res, jsonErr, budgetName)
 	}
 	return res, nil
 }
