@@ -61,7 +61,7 @@ func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 				requireBounds(t, p.Value.Name, p.Value.Schema.Value)
 			}
 			if b := op.Operation.RequestBody; b != nil {
-				require.NotEmpty(t, b.Value.Content.Get("application/json").Examples)
+				require.NotNil(t, b.Value.Content.Get("application/json").Schema.Value.Example)
 			}
 			for status, r := range op.Operation.Responses.Map() {
 				for media, content := range r.Value.Content {
@@ -140,12 +140,7 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 		target = strings.ReplaceAll(target, "{"+p.Value.Name+"}", url.PathEscape(text))
 	}
 	if b := op.Operation.RequestBody; b != nil {
-		examples := b.Value.Content.Get("application/json").Examples
-		names := make([]string, 0, len(examples))
-		for name := range examples {
-			names = append(names, name)
-		}
-		body = examples[slices.Min(names)].Value.Value
+		body = b.Value.Content.Get("application/json").Schema.Value.Example
 	}
 	return target, body
 }

@@ -251,7 +251,7 @@ const (
 	WebhookDeliveryStatusPending   WebhookDeliveryStatus = "pending"
 )
 
-// Access Example: private
+// Access defines model for Access.
 type Access string
 
 // Account defines model for Account.
@@ -281,19 +281,17 @@ type Account struct {
 	OrganisationID       openapi_types.UUID   `json:"organisation_id"`
 	PercentOutperform10X *float64             `json:"percent_outperform_10x"`
 	PercentOutperform25X *float64             `json:"percent_outperform_25x"`
-
-	// Platform Example: tiktok
-	Platform           Platform `json:"platform"`
-	Private            bool     `json:"private"`
-	Removed            bool     `json:"removed"`
-	TotalBookmarks     *int64   `json:"total_bookmarks"`
-	TotalComments      *int64   `json:"total_comments"`
-	TotalLikes         *int64   `json:"total_likes"`
-	TotalShares        *int64   `json:"total_shares"`
-	TotalVideosTracked *int64   `json:"total_videos_tracked"`
-	TotalViews         *int64   `json:"total_views"`
-	TrackingType       *string  `json:"tracking_type"`
-	Username           string   `json:"username"`
+	Platform             Platform             `json:"platform"`
+	Private              bool                 `json:"private"`
+	Removed              bool                 `json:"removed"`
+	TotalBookmarks       *int64               `json:"total_bookmarks"`
+	TotalComments        *int64               `json:"total_comments"`
+	TotalLikes           *int64               `json:"total_likes"`
+	TotalShares          *int64               `json:"total_shares"`
+	TotalVideosTracked   *int64               `json:"total_videos_tracked"`
+	TotalViews           *int64               `json:"total_views"`
+	TrackingType         *string              `json:"tracking_type"`
+	Username             string               `json:"username"`
 }
 
 // AccountArray defines model for AccountArray.
@@ -325,7 +323,7 @@ type AccountList struct {
 	union json.RawMessage
 }
 
-// AccountOrder Example: latest_followers_count
+// AccountOrder defines model for AccountOrder.
 type AccountOrder string
 
 // AccountPage defines model for AccountPage.
@@ -339,7 +337,7 @@ type AccountVideoList struct {
 	union json.RawMessage
 }
 
-// AccountVideoOrder Example: latest_views
+// AccountVideoOrder defines model for AccountVideoOrder.
 type AccountVideoOrder string
 
 // AccountVideoPage defines model for AccountVideoPage.
@@ -371,7 +369,6 @@ type Authentication struct {
 
 // Collection defines model for Collection.
 type Collection struct {
-	// Access Example: private
 	Access          Access                   `json:"access"`
 	AccountCount    nullable.Nullable[int64] `json:"account_count,omitempty"`
 	CreatedAt       string                   `json:"created_at"`
@@ -450,7 +447,7 @@ type CollectionList struct {
 	Pagination *Pagination  `json:"pagination,omitempty"`
 }
 
-// CollectionOrder Example: name
+// CollectionOrder defines model for CollectionOrder.
 type CollectionOrder string
 
 // CollectionStatistics defines model for CollectionStatistics.
@@ -481,7 +478,7 @@ type CollectionStatistics struct {
 	Worst            []CollectionGain   `json:"worst"`
 }
 
-// CollectionVideoOrder Example: latest_views
+// CollectionVideoOrder defines model for CollectionVideoOrder.
 type CollectionVideoOrder string
 
 // CollectionVideoPage defines model for CollectionVideoPage.
@@ -497,7 +494,6 @@ type CollectionVideosRequest struct {
 
 // CreateCollectionRequest defines model for CreateCollectionRequest.
 type CreateCollectionRequest struct {
-	// Access Example: private
 	Access   *Access             `json:"access,omitempty"`
 	Hashtags []string            `json:"hashtags,omitempty"`
 	Name     string              `json:"name"`
@@ -527,7 +523,6 @@ type CreateWebhookRequest struct {
 
 // CreatedCollection defines model for CreatedCollection.
 type CreatedCollection struct {
-	// Access Example: private
 	Access         Access             `json:"access"`
 	CreatedAt      string             `json:"created_at"`
 	ID             openapi_types.UUID `json:"id"`
@@ -579,7 +574,7 @@ type DisplaySettings = json.RawMessage
 // EmptyObject defines model for EmptyObject.
 type EmptyObject = map[string]interface{}
 
-// EntryType Example: video
+// EntryType defines model for EntryType.
 type EntryType string
 
 // Event defines model for Event.
@@ -592,27 +587,21 @@ type Event struct {
 
 // EventAccount defines model for EventAccount.
 type EventAccount struct {
-	AccountID   openapi_types.UUID `json:"account_id"`
-	AccountLink string             `json:"account_link"`
-	CheckedAt   *string            `json:"checked_at"`
-
-	// FetchStatus Example: ok
-	FetchStatus          FetchStatus `json:"fetch_status"`
-	LatestFollowersCount *int64      `json:"latest_followers_count"`
-	LatestFollowingCount *int64      `json:"latest_following_count"`
-	MetricsMasked        *bool       `json:"metrics_masked,omitempty"`
-
-	// Platform Example: tiktok
-	Platform Platform           `json:"platform"`
-	Previous *EventAccountState `json:"previous,omitempty"`
-	Username string             `json:"username"`
+	AccountID            openapi_types.UUID `json:"account_id"`
+	AccountLink          string             `json:"account_link"`
+	CheckedAt            *string            `json:"checked_at"`
+	FetchStatus          FetchStatus        `json:"fetch_status"`
+	LatestFollowersCount *int64             `json:"latest_followers_count"`
+	LatestFollowingCount *int64             `json:"latest_following_count"`
+	MetricsMasked        *bool              `json:"metrics_masked,omitempty"`
+	Platform             Platform           `json:"platform"`
+	Previous             *EventAccountState `json:"previous,omitempty"`
+	Username             string             `json:"username"`
 }
 
 // EventAccountState defines model for EventAccountState.
 type EventAccountState struct {
-	CheckedAt *string `json:"checked_at"`
-
-	// FetchStatus Example: ok
+	CheckedAt            *string     `json:"checked_at"`
 	FetchStatus          FetchStatus `json:"fetch_status"`
 	LatestFollowersCount *int64      `json:"latest_followers_count"`
 	LatestFollowingCount *int64      `json:"latest_following_count"`
@@ -650,10 +639,8 @@ type EventTypes = []EventType
 
 // EventVideo defines model for EventVideo.
 type EventVideo struct {
-	AdID   openapi_types.UUID `json:"ad_id"`
-	AdLink string             `json:"ad_link"`
-
-	// FetchStatus Example: ok
+	AdID              openapi_types.UUID  `json:"ad_id"`
+	AdLink            string              `json:"ad_link"`
 	FetchStatus       FetchStatus         `json:"fetch_status"`
 	LatestBookmarks   *int64              `json:"latest_bookmarks"`
 	LatestComments    *int64              `json:"latest_comments"`
@@ -665,17 +652,14 @@ type EventVideo struct {
 	LinkedAccountID   *openapi_types.UUID `json:"linked_account_id"`
 	MetricsMasked     *bool               `json:"metrics_masked,omitempty"`
 	OutlierMultiplier *float64            `json:"outlier_multiplier"`
-
-	// Platform Example: tiktok
-	Platform Platform         `json:"platform"`
-	Previous *EventVideoState `json:"previous,omitempty"`
-	Removed  bool             `json:"removed"`
-	Username string           `json:"username"`
+	Platform          Platform            `json:"platform"`
+	Previous          *EventVideoState    `json:"previous,omitempty"`
+	Removed           bool                `json:"removed"`
+	Username          string              `json:"username"`
 }
 
 // EventVideoState defines model for EventVideoState.
 type EventVideoState struct {
-	// FetchStatus Example: ok
 	FetchStatus       FetchStatus `json:"fetch_status"`
 	LatestBookmarks   *int64      `json:"latest_bookmarks"`
 	LatestComments    *int64      `json:"latest_comments"`
@@ -704,13 +688,11 @@ type ExportedPoint struct {
 	FetchedAt     *string                     `json:"fetched_at"`
 	Likes         *int64                      `json:"likes"`
 	MetricsMasked *ExportedPointMetricsMasked `json:"metrics_masked,omitempty"`
-
-	// Platform Example: tiktok
-	Platform Platform `json:"platform"`
-	Rounded  *bool    `json:"rounded"`
-	Shares   *int64   `json:"shares"`
-	Source   *string  `json:"source"`
-	Views    *int64   `json:"views"`
+	Platform      Platform                    `json:"platform"`
+	Rounded       *bool                       `json:"rounded"`
+	Shares        *int64                      `json:"shares"`
+	Source        *string                     `json:"source"`
+	Views         *int64                      `json:"views"`
 }
 
 // ExportedPointMetricsMasked defines model for ExportedPoint.MetricsMasked.
@@ -728,7 +710,7 @@ type Fault struct {
 // FaultLocation defines model for Fault.Location.
 type FaultLocation string
 
-// FetchStatus Example: ok
+// FetchStatus defines model for FetchStatus.
 type FetchStatus string
 
 // HistoryExport defines model for HistoryExport.
@@ -744,10 +726,10 @@ type HistoryInclude string
 // HistoryQuality defines model for HistoryQuality.
 type HistoryQuality string
 
-// LinkPosition Example: 0
+// LinkPosition defines model for LinkPosition.
 type LinkPosition = int32
 
-// LinkPositions Example: [0,3]
+// LinkPositions defines model for LinkPositions.
 type LinkPositions = []LinkPosition
 
 // ListedToken defines model for ListedToken.
@@ -768,7 +750,7 @@ type Message struct {
 	Message string `json:"message"`
 }
 
-// OrderDirection Example: desc
+// OrderDirection defines model for OrderDirection.
 type OrderDirection string
 
 // Organisation defines model for Organisation.
@@ -816,10 +798,8 @@ type Pagination struct {
 
 // PendingItem defines model for PendingItem.
 type PendingItem struct {
-	ID openapi_types.UUID `json:"id"`
-
-	// Platform Example: tiktok
-	Platform Platform `json:"platform"`
+	ID       openapi_types.UUID `json:"id"`
+	Platform Platform           `json:"platform"`
 }
 
 // PendingQueue defines model for PendingQueue.
@@ -828,7 +808,7 @@ type PendingQueue struct {
 	Videos   []PendingItem `json:"videos"`
 }
 
-// Platform Example: tiktok
+// Platform defines model for Platform.
 type Platform string
 
 // PlatformCounts defines model for PlatformCounts.
@@ -1028,10 +1008,8 @@ type StopEntry struct {
 	Error   *string            `json:"error,omitempty"`
 	ID      openapi_types.UUID `json:"id"`
 	Success bool               `json:"success"`
-
-	// Type Example: video
-	Type EntryType `json:"type"`
-	URL  *string   `json:"url,omitempty"`
+	Type    EntryType          `json:"type"`
+	URL     *string            `json:"url,omitempty"`
 }
 
 // StopEntryCode defines model for StopEntry.Code.
@@ -1089,9 +1067,7 @@ type TrackAccountRequest struct {
 	CollectionIds   []openapi_types.UUID `json:"collection_ids,omitempty"`
 	CollectionNames []string             `json:"collection_names,omitempty"`
 	Link            string               `json:"link"`
-
-	// TrackingType Example: latest_30
-	TrackingType *TrackingType `json:"tracking_type,omitempty"`
+	TrackingType    *TrackingType        `json:"tracking_type,omitempty"`
 }
 
 // TrackAccountResult defines model for TrackAccountResult.
@@ -1104,33 +1080,23 @@ type TrackAccountResult struct {
 
 // TrackAccountsEntry defines model for TrackAccountsEntry.
 type TrackAccountsEntry struct {
-	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
-
-	// Code Example: unsupported_platform
-	Code  *TrackFailure `json:"code,omitempty"`
-	Error *string       `json:"error,omitempty"`
-
-	// Positions Example: [0,3]
-	Positions LinkPositions `json:"positions"`
-	Retryable *bool         `json:"retryable,omitempty"`
-
-	// Status Example: tracked
-	Status  TrackStatus `json:"status"`
-	Success bool        `json:"success"`
-
-	// Type Example: video
-	Type        EntryType `json:"type"`
-	URL         string    `json:"url"`
-	WasExisting bool      `json:"wasExisting"`
+	AccountID   *openapi_types.UUID `json:"accountId,omitempty"`
+	Code        *TrackFailure       `json:"code,omitempty"`
+	Error       *string             `json:"error,omitempty"`
+	Positions   LinkPositions       `json:"positions"`
+	Retryable   *bool               `json:"retryable,omitempty"`
+	Status      TrackStatus         `json:"status"`
+	Success     bool                `json:"success"`
+	Type        EntryType           `json:"type"`
+	URL         string              `json:"url"`
+	WasExisting bool                `json:"wasExisting"`
 }
 
 // TrackAccountsRequest defines model for TrackAccountsRequest.
 type TrackAccountsRequest struct {
-	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
-	Links    []string             `json:"links"`
-
-	// TrackingType Example: latest_30
-	TrackingType *TrackingType `json:"tracking_type,omitempty"`
+	LabelIds     []openapi_types.UUID `json:"label_ids,omitempty"`
+	Links        []string             `json:"links"`
+	TrackingType *TrackingType        `json:"tracking_type,omitempty"`
 }
 
 // TrackAccountsResult defines model for TrackAccountsResult.
@@ -1143,10 +1109,10 @@ type TrackAccountsResult struct {
 	Warnings         []string             `json:"warnings"`
 }
 
-// TrackFailure Example: unsupported_platform
+// TrackFailure defines model for TrackFailure.
 type TrackFailure string
 
-// TrackStatus Example: tracked
+// TrackStatus defines model for TrackStatus.
 type TrackStatus string
 
 // TrackSummary defines model for TrackSummary.
@@ -1175,19 +1141,12 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry defines model for TrackVideosEntry.
 type TrackVideosEntry struct {
-	// Code Example: unsupported_platform
-	Code  *TrackFailure `json:"code,omitempty"`
-	Error *string       `json:"error,omitempty"`
-
-	// Positions Example: [0,3]
-	Positions LinkPositions `json:"positions"`
-	Retryable *bool         `json:"retryable,omitempty"`
-
-	// Status Example: tracked
-	Status  TrackStatus `json:"status"`
-	Success bool        `json:"success"`
-
-	// Type Example: video
+	Code        *TrackFailure       `json:"code,omitempty"`
+	Error       *string             `json:"error,omitempty"`
+	Positions   LinkPositions       `json:"positions"`
+	Retryable   *bool               `json:"retryable,omitempty"`
+	Status      TrackStatus         `json:"status"`
+	Success     bool                `json:"success"`
 	Type        EntryType           `json:"type"`
 	URL         string              `json:"url"`
 	VideoID     *openapi_types.UUID `json:"videoId,omitempty"`
@@ -1210,12 +1169,11 @@ type TrackVideosResult struct {
 	Warnings         []string           `json:"warnings"`
 }
 
-// TrackingType Example: latest_30
+// TrackingType defines model for TrackingType.
 type TrackingType string
 
 // UpdateCollectionRequest defines model for UpdateCollectionRequest.
 type UpdateCollectionRequest struct {
-	// Access Example: private
 	Access          *Access                               `json:"access,omitempty"`
 	DisplaySettings DisplaySettings                       `json:"display_settings,omitempty"`
 	Hashtags        nullable.Nullable[[]string]           `json:"hashtags,omitempty"`
@@ -1235,16 +1193,14 @@ type UpdateWebhookRequest struct {
 
 // Video defines model for Video.
 type Video struct {
-	AdID            openapi_types.UUID `json:"ad_id"`
-	AdInfoShop      bool               `json:"ad_info_shop"`
-	AdIsAd          bool               `json:"ad_is_ad"`
-	AdLink          string             `json:"ad_link"`
-	AdProductIDShop string             `json:"ad_product_id_shop"`
-	CreatedAt       string             `json:"created_at"`
-	DisplayUsername string             `json:"display_username"`
-	FetchDetail     *string            `json:"fetch_detail"`
-
-	// FetchStatus Example: ok
+	AdID              openapi_types.UUID   `json:"ad_id"`
+	AdInfoShop        bool                 `json:"ad_info_shop"`
+	AdIsAd            bool                 `json:"ad_is_ad"`
+	AdLink            string               `json:"ad_link"`
+	AdProductIDShop   string               `json:"ad_product_id_shop"`
+	CreatedAt         string               `json:"created_at"`
+	DisplayUsername   string               `json:"display_username"`
+	FetchDetail       *string              `json:"fetch_detail"`
 	FetchStatus       FetchStatus          `json:"fetch_status"`
 	HiddenStats       bool                 `json:"hidden_stats"`
 	Increase14D       *float64             `json:"increase_14d"`
@@ -1267,19 +1223,17 @@ type Video struct {
 	NotSafe           bool                 `json:"not_safe"`
 	OrganisationID    openapi_types.UUID   `json:"organisation_id"`
 	OutlierMultiplier *float64             `json:"outlier_multiplier"`
-
-	// Platform Example: tiktok
-	Platform      Platform            `json:"platform"`
-	Private       bool                `json:"private"`
-	Removed       bool                `json:"removed"`
-	SongLink      *string             `json:"song_link"`
-	SongName      *string             `json:"song_name"`
-	ThumbnailURL  *string             `json:"thumbnail_url"`
-	Title         string              `json:"title"`
-	UploadedAt    *openapi_types.Date `json:"uploaded_at"`
-	Username      string              `json:"username"`
-	VideoLength   *string             `json:"video_length"`
-	ViewsGained7D *int64              `json:"views_gained_7d"`
+	Platform          Platform             `json:"platform"`
+	Private           bool                 `json:"private"`
+	Removed           bool                 `json:"removed"`
+	SongLink          *string              `json:"song_link"`
+	SongName          *string              `json:"song_name"`
+	ThumbnailURL      *string              `json:"thumbnail_url"`
+	Title             string               `json:"title"`
+	UploadedAt        *openapi_types.Date  `json:"uploaded_at"`
+	Username          string               `json:"username"`
+	VideoLength       *string              `json:"video_length"`
+	ViewsGained7D     *int64               `json:"views_gained_7d"`
 }
 
 // VideoArray defines model for VideoArray.
@@ -1322,7 +1276,7 @@ type VideoHistoryPoint struct {
 	Views         *int64             `json:"views"`
 }
 
-// VideoOrder Example: latest_views
+// VideoOrder defines model for VideoOrder.
 type VideoOrder string
 
 // VideoPage defines model for VideoPage.
@@ -1334,14 +1288,10 @@ type VideoPage struct {
 
 // VideoPagination defines model for VideoPagination.
 type VideoPagination struct {
-	HasMore    bool    `json:"has_more"`
-	Limit      int32   `json:"limit"`
-	NextCursor *string `json:"next_cursor"`
-
-	// OrderBy Example: latest_views
-	OrderBy VideoOrder `json:"order_by"`
-
-	// OrderDirection Example: desc
+	HasMore        bool           `json:"has_more"`
+	Limit          int32          `json:"limit"`
+	NextCursor     *string        `json:"next_cursor"`
+	OrderBy        VideoOrder     `json:"order_by"`
 	OrderDirection OrderDirection `json:"order_direction"`
 	Page           int32          `json:"page"`
 	Total          int64          `json:"total"`
@@ -1416,7 +1366,7 @@ type Cursor = string
 // DeliveryID defines model for DeliveryID.
 type DeliveryID = openapi_types.UUID
 
-// FetchStatusParameter Example: ok
+// FetchStatusParameter defines model for FetchStatus.
 type FetchStatusParameter = FetchStatus
 
 // HistoryEnd defines model for HistoryEnd.
@@ -1443,7 +1393,7 @@ type Limit = int32
 // MemberLimit defines model for MemberLimit.
 type MemberLimit = int32
 
-// OrderDirectionParameter Example: desc
+// OrderDirectionParameter defines model for OrderDirection.
 type OrderDirectionParameter = OrderDirection
 
 // Page defines model for Page.

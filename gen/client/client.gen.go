@@ -591,6 +591,8 @@ type CollectionAccountPage struct {
 }
 
 // CollectionAccountsRequest The ids of accounts of the organisation.
+//
+// Example: {"account_ids":["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]}
 type CollectionAccountsRequest struct {
 	// AccountIds Their ids.
 	//
@@ -813,6 +815,8 @@ type CollectionVideoPage struct {
 }
 
 // CollectionVideosRequest The ids of videos of the organisation.
+//
+// Example: {"video_ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968"]}
 type CollectionVideosRequest struct {
 	// VideoIds Their ids.
 	//
@@ -821,6 +825,8 @@ type CollectionVideosRequest struct {
 }
 
 // CreateCollectionRequest The collection to create.
+//
+// Example: {"access":"public","hashtags":["handmade"],"name":"Handmade"}
 type CreateCollectionRequest struct {
 	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
@@ -840,10 +846,14 @@ type CreateCollectionRequest struct {
 	Name string `json:"name"`
 
 	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
+	//
+	// Example: 01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
 }
 
 // CreateReportRequest The period of the report.
+//
+// Example: {"end_date":"2026-02-22","include_children":true,"start_date":"2026-02-01"}
 type CreateReportRequest struct {
 	// EndDate The last day. The default is today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
@@ -856,6 +866,8 @@ type CreateReportRequest struct {
 }
 
 // CreateTokenRequest A new token.
+//
+// Example: {"expires_in_days":90,"name":"Report script","scopes":["read"]}
 type CreateTokenRequest struct {
 	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
 	ExpiresInDays *int32 `json:"expires_in_days,omitempty"`
@@ -868,6 +880,8 @@ type CreateTokenRequest struct {
 }
 
 // CreateWebhookRequest A new webhook.
+//
+// Example: {"description":"Payments","event_types":["video.milestone.reached","video.removed"],"url":"https://hooks.example.com/reeltally"}
 type CreateWebhookRequest struct {
 	// Description A note about the webhook.
 	Description *string `json:"description,omitempty"`
@@ -984,6 +998,8 @@ type DeletedCollection struct {
 type DisplaySettings = json.RawMessage
 
 // EmptyObject An object without members.
+//
+// Example: {}
 type EmptyObject = map[string]interface{}
 
 // EntryType Whether an entry of a bulk result is a video or an account.
@@ -1552,6 +1568,8 @@ type RateLimit struct {
 }
 
 // RefreshAccountRequest The account to fetch.
+//
+// Example: {"link":"https://www.tiktok.com/@northwind.studio"}
 type RefreshAccountRequest struct {
 	// Link The id of the account, or any form of its link.
 	//
@@ -1572,6 +1590,8 @@ type RefreshNotDue struct {
 }
 
 // RefreshVideoRequest The video to fetch.
+//
+// Example: {"link":"https://www.tiktok.com/@northwind.studio/video/7338812345678901234"}
 type RefreshVideoRequest struct {
 	// Link The id of the video, or any form of its link.
 	//
@@ -1880,6 +1900,8 @@ type StatusCounts struct {
 }
 
 // StopAccountRequest The account to stop tracking.
+//
+// Example: {"id":"01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"}
 type StopAccountRequest struct {
 	// ID The id of the account, or any form of its link.
 	//
@@ -1888,6 +1910,8 @@ type StopAccountRequest struct {
 }
 
 // StopAccountsRequest The accounts to stop tracking.
+//
+// Example: {"ids":["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7","https://www.youtube.com/@northwindstudio"]}
 type StopAccountsRequest struct {
 	// Ids The ids of the accounts, or the links that were tracked.
 	Ids []string `json:"ids"`
@@ -1944,6 +1968,8 @@ type StopSummary struct {
 }
 
 // StopVideoRequest The video to stop tracking.
+//
+// Example: {"id":"01938c32-8f07-7a46-93be-1d2c3b4a5968"}
 type StopVideoRequest struct {
 	// ID The id of the video, or any form of its link.
 	//
@@ -1952,6 +1978,8 @@ type StopVideoRequest struct {
 }
 
 // StopVideosRequest The videos to stop tracking.
+//
+// Example: {"ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968","https://youtu.be/dQw4w9WgXcQ"]}
 type StopVideosRequest struct {
 	// Ids The ids of the videos, or the links that were tracked.
 	Ids []string `json:"ids"`
@@ -1994,8 +2022,12 @@ type TokenList struct {
 type TokenState string
 
 // TrackAccountRequest The account to track, and how to track it.
+//
+// Example: {"collection_names":["Launch"],"link":"https://www.tiktok.com/@northwind.studio","tracking_type":"latest_200"}
 type TrackAccountRequest struct {
 	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
+	//
+	// Example: ["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"]
 	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
 
 	// CollectionNames The names of root collections to put the account into. Collections that do not exist are created. Null and an empty array mean no collection.
@@ -2076,6 +2108,8 @@ type TrackAccountsEntry struct {
 }
 
 // TrackAccountsRequest The accounts to track.
+//
+// Example: {"label_ids":["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"],"links":["https://www.tiktok.com/@northwind.studio","https://example.com/studio"],"tracking_type":"latest_30"}
 type TrackAccountsRequest struct {
 	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
@@ -2143,8 +2177,12 @@ type TrackSummary struct {
 }
 
 // TrackVideoRequest The video to track.
+//
+// Example: {"collection_names":["Launch"],"link":"https://www.tiktok.com/@northwind.studio/video/7338812345678901234"}
 type TrackVideoRequest struct {
 	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
+	//
+	// Example: ["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"]
 	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
 
 	// CollectionNames The names of root collections to put the video into. Collections that do not exist are created. Null and an empty array mean no collection.
@@ -2218,6 +2256,8 @@ type TrackVideosEntry struct {
 }
 
 // TrackVideosRequest The videos to track.
+//
+// Example: {"label_ids":["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"],"links":["https://www.tiktok.com/@northwind.studio/video/7338812345678901234","https://example.com/clip"]}
 type TrackVideosRequest struct {
 	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
@@ -2254,6 +2294,8 @@ type TrackVideosResult struct {
 type TrackingType string
 
 // UpdateCollectionRequest The members of a collection to change. Members that are absent stay as they are.
+//
+// Example: {"access":"protected","display_settings":{"description":"Every video of the campaign","metrics":["views","likes"],"show_accounts":true,"show_history":false,"sort":{"by":"latest_views","direction":"desc"},"theme":"dark","title":"Our launch, in numbers"},"name":"Spring launch","password":"correct horse battery"}
 type UpdateCollectionRequest struct {
 	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
@@ -2290,7 +2332,9 @@ type UpdateCollectionRequest struct {
 	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
 }
 
-// UpdateWebhookRequest The members of a webhook to change.
+// UpdateWebhookRequest The members of a webhook to change. Members that are absent stay as they are.
+//
+// Example: {"description":"Removed videos","enabled":true,"event_types":["video.removed"]}
 type UpdateWebhookRequest struct {
 	// Description A note about the webhook.
 	Description nullable.Nullable[string] `json:"description,omitempty"`

@@ -82,6 +82,8 @@ type CreateCollectionOptions struct {
 	Name string
 
 	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
+	//
+	// Example: 01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a
 	ParentID openapi_types.UUID
 }
 
@@ -935,6 +937,8 @@ type TrackAccountOptions struct {
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
+	//
+	// Example: ["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"]
 	CollectionIds []openapi_types.UUID
 
 	// CollectionNames The names of root collections to put the account into. Collections that do not exist are created. Null and an empty array mean no collection.
@@ -994,6 +998,8 @@ type TrackVideoOptions struct {
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
+	//
+	// Example: ["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"]
 	CollectionIds []openapi_types.UUID
 
 	// CollectionNames The names of root collections to put the video into. Collections that do not exist are created. Null and an empty array mean no collection.
