@@ -16,9 +16,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// manyAccounts creates tracked accounts, stopped accounts, and accounts that exist only because a video is linked to them. Some have counts
+// createManyAccounts creates tracked accounts, stopped accounts, and accounts that exist only because a video is linked to them. Some have counts
 // and others have none. It returns all of them.
-func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
+func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
 	t.Helper()
 	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}
 	facts := map[link.Link]ingest.VideoFacts{}
@@ -108,7 +108,7 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		all := manyAccounts(t, db, o)
+		all := createManyAccounts(t, db, o)
 		c := storetest.Collection(t, o, "C", nil)
 		members := []uuid.UUID{all[0].ID, all[3].ID, all[5].ID}
 		_, err := o.AddAccounts(t.Context(), c.ID, members)

@@ -110,7 +110,7 @@ func (s *FetchState) FetchDetail(kind string) *string {
 	return new(fmt.Sprintf(format, reason, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
 }
 
-// isStopped returns true if status is the status of videos and accounts whose tracking was stopped.
+// isStopped returns true if the status is that of a video or account whose tracking was stopped.
 func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
 
 // withStatus limits the query q to rows of the table that have the given fetch status now.

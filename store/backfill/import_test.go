@@ -25,7 +25,7 @@ type scenario struct {
 
 type scenarioVideo struct {
 	handle string
-	points map[int]scenarioPoint // by day
+	points map[int]scenarioPoint // the key is the number of the day
 }
 
 type scenarioPoint struct {

@@ -148,7 +148,7 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 
 // Other transactions track videos while backups are written. In each backup, the number of videos in the totals must equal the number of
 // rows of videos, as it does at every moment.
-func TestWrite_containsTheStateOfOneMoment(t *testing.T) {
+func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

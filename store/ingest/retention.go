@@ -68,7 +68,7 @@ func (s *Writer) createNextPartitions(ctx context.Context) error {
 	return s.db.PreparePartitions(ctx)
 }
 
-// rollUp replaces all daily points that are older than the day firstKept by weekly points.
+// rollUp replaces all daily points that are older than firstKept by weekly points.
 func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 	return nil
 }
 
-// deleteOldPoints deletes the points of videos, accounts and organisations that are older than the day firstKept.
+// deleteOldPoints deletes the points of videos, accounts and organisations that are older than firstKept.
 func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,

@@ -51,9 +51,9 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openFailing opens the database as a second process would do. After n statements, every statement fails, as if the process had been
+// openFailingAfter opens the database as a second process would do. After n statements, every statement fails, as if the process had been
 // killed.
-func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
+func openFailingAfter(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
 	left.Store(1 << 30) // allow all statements while the database is opened
@@ -92,7 +92,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			}
 
 			for range 3 {
-				killed := openFailing(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
+				killed := openFailingAfter(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
 				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}

@@ -327,7 +327,7 @@ func explain(t *testing.T, db *storetest.DB, statement string, args ...any) stri
 	return plan.String()
 }
 
-func TestQueue_isReadOnlyThroughIndexes(t *testing.T) {
+func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fillQueue(t, db, 20_000)

@@ -48,7 +48,7 @@ type versionFlag struct {
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// Description returns an option for Parse, which shows text at the top of the help.
+// Description returns an option for Parse that shows the text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.

@@ -187,7 +187,7 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 		case response := <-answered:
 			return response
 		case <-time.After(10 * time.Second):
-			require.Fail(t, "no response while the database hangs")
+			require.Fail(t, "the monitor must respond while the database hangs")
 			return nil
 		}
 	}

@@ -30,7 +30,7 @@ const (
 	fieldSource
 	fieldRounded
 	fieldRemoved
-	fieldCount // number of the constants above
+	fieldCount // number of the fields above
 	fieldIgnored
 )
 
@@ -154,7 +154,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 // unknownColumns collects the unknown columns of a file, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
-	more  bool     // whether the file has even more unknown columns
+	more  bool     // whether the file has more than maxUnknownNames unknown columns
 }
 
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
@@ -198,7 +198,7 @@ func (u *unknownColumns) err() error {
 type unusedMappings struct {
 	unused map[string]string // the entries of Columns.Map whose columns were not found yet
 	names  []string          // quoted names of the file's first columns
-	more   bool              // whether the file has even more columns
+	more   bool              // whether the file has more than maxShownNames columns
 }
 
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.

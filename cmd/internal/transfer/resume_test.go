@@ -28,8 +28,8 @@ func fileNames(t *testing.T, dir string) []string {
 	return names
 }
 
-// manyVideos returns a CSV file with n videos that have two points each.
-func manyVideos(day store.Date, n int) string {
+// csvOfManyVideos returns a CSV file with n videos that have two points each.
+func csvOfManyVideos(day store.Date, n int) string {
 	var rows strings.Builder
 	rows.WriteString("link,date,views\n")
 	for i := range n {
@@ -43,7 +43,7 @@ func manyVideos(day store.Date, n int) string {
 func TestImport_continuesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		text := manyVideos(store.DateOf(db.Clock.Now()), 500)
+		text := csvOfManyVideos(store.DateOf(db.Clock.Now()), 500)
 		o, uninterrupted := newOrg(t, db), newOrg(t, db)
 		interruptImport(t, db, o, text)
 		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -80,7 +80,7 @@ func TestImport_continuesAfterInterruption(t *testing.T) {
 func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, text := newOrg(t, db), manyVideos(store.DateOf(db.Clock.Now()), 250)
+		o, text := newOrg(t, db), csvOfManyVideos(store.DateOf(db.Clock.Now()), 250)
 		interruptImport(t, db, o, text)
 
 		restored := storetest.New(t, db.Engine)
@@ -100,7 +100,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := newOrg(t, db), store.DateOf(db.Clock.Now())
-		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
+		text := csvOfManyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
 		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
 		interruptImport(t, db, o, text, skipBadRows)
 		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // the smallest id of the file, so this video is in the first batch
@@ -139,7 +139,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, dir := newOrg(t, db), t.TempDir()
 		path := filepath.Join(dir, "out")
-		_, err := runImport(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 500))
+		_, err := runImport(t, db, o, csvOfManyVideos(store.DateOf(db.Clock.Now()), 500))
 		require.NoError(t, err)
 		failOnError := func(err error) { require.NoError(t, err) }
 		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
@@ -193,7 +193,7 @@ func TestExport_completesIfStateCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, path := newOrg(t, db), filepath.Join(t.TempDir(), "out")
-	_, err := runImport(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 450))
+	_, err := runImport(t, db, o, csvOfManyVideos(store.DateOf(db.Clock.Now()), 450))
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(path+".part-state", "in the way"), 0o700))
 	var failed []error
