@@ -102,7 +102,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "not_found", string(*got.Results[2].Code))
 		})
 
-		t.Run("several links of one account are one result", func(t *testing.T) {
+		t.Run("several links of one account", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
 			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
@@ -111,7 +111,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, []int32{3, 4}, got.Results[1].Positions)
 		})
 
-		t.Run("a link with the channel id and a link with the handle of one fetched account are one result", func(t *testing.T) {
+		t.Run("a link with the channel id and a link with the handle of the same fetched account", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.trackAccountLink(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
@@ -135,7 +135,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, before.Removed-1, after.Removed)
 		})
 
-		t.Run("a stopped account is tracked again", func(t *testing.T) {
+		t.Run("tracking a stopped account again", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).requireStatus(http.StatusOK)
 			got := c.trackAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
@@ -144,7 +144,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
 		})
 
-		t.Run("the author of a tracked video is reported as a new account", func(t *testing.T) {
+		t.Run("tracking the author of a tracked video", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
 			got := c.trackAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
@@ -208,7 +208,7 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
 
-		t.Run("accounts beyond the preview allowance are fetched after a subscription starts", func(t *testing.T) {
+		t.Run("a subscription that starts after accounts exceeded the preview allowance", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDueAccounts())
@@ -226,7 +226,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": accountURLs(1, 501)},
-		"no links member":                      map[string]any{},
+		"a body without links":                 map[string]any{},
 		"null as a link":                       map[string]any{"links": []any{nil}},
 		"a name instead of an id in label_ids": map[string]any{"links": accountURLs(1, 1), "label_ids": []string{"Launch"}},
 		"an unknown tracking type":             map[string]any{"links": accountURLs(1, 1), "tracking_type": "latest_31"},
@@ -252,7 +252,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("status 200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, some of them duplicates", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -262,7 +262,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, links[1], *got.Results[1].URL)
 		})
-		t.Run("status 404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
+		t.Run("status 404 if some links lead to no tracked item", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string

@@ -223,7 +223,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
-			t.Run("pages and cursors return every account: "+query, func(t *testing.T) {
+			t.Run("all accounts by pages and by cursors: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -401,7 +401,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors return every video", func(t *testing.T) {
+		t.Run("all videos by pages and by cursors", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
@@ -422,7 +422,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
+		t.Run("stopped videos with and without include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)

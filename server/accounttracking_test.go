@@ -30,14 +30,14 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("a second request for the account reports \"already\" and does not change the tracking type", func(t *testing.T) {
+		t.Run("a second request for the account with another tracking type", func(t *testing.T) {
 			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
 			require.Contains(t, *again.Error, "already")
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
 		})
-		t.Run("collection_ids and collection_names can be null or empty", func(t *testing.T) {
+		t.Run("null and empty collection_ids and collection_names", func(t *testing.T) {
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})

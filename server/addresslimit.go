@@ -87,7 +87,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 	return &limitExceeded{l, quota.Reset}
 }
 
-// giveBack subtracts a request that the method take has counted for an IP address.
+// giveBack subtracts a request that take has counted for an IP address.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
 		a.log.ErrorContext(ctx, "cannot subtract a request from the rate limit of the client's address", "error", err)

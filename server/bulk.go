@@ -144,7 +144,7 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets the field item of each entry whose link was accepted. trackedItems has the results of tracking, in the order of these
+// assignItems sets bulkEntry.item in each entry whose link was accepted. trackedItems has the results of tracking, in the order of these
 // entries. Two entries can be the same account, if one link contains the account's id and the other its handle. In this case, assignItems
 // merges the later entry into the earlier one. It also reduces the counts in plan, because fewer accounts are then fetched.
 func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {

@@ -106,7 +106,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("several links of one video are one result", func(t *testing.T) {
+		t.Run("several links of one video", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", videoURL(4))
 			got := c.trackVideos(http.StatusMultiStatus, []string{
 				videoURL(4) + "?is_from_webapp=1", videoURL(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
@@ -118,7 +118,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, []string{"2 links were sent more than once. The entry of each link lists all its positions in the request."}, got.Warnings)
 		})
 
-		t.Run("a stopped video is tracked again", func(t *testing.T) {
+		t.Run("tracking a stopped video again", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+known.String(), nil).requireStatus(http.StatusOK)
 			got := c.trackVideos(http.StatusOK, []string{videoURL(1)})
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
@@ -252,7 +252,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(videoURL(n)).String())
 		}
 		a.fetch(factsWithViews(100))
-		t.Run("status 200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, some of them duplicates", func(t *testing.T) {
 			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -266,7 +266,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video must be kept")
 			}
 		})
-		t.Run("status 404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
+		t.Run("status 404 if some links lead to no tracked item", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], videoURL(77), videoURL(3), "nonsense", videoURL(0)}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string

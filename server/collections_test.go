@@ -85,14 +85,14 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *got.Hash)
 		require.Equal(t, []string{"größe", "summer", "zoo"}, got.Hashtags)
 
-		t.Run("two collections can have the same name", func(t *testing.T) {
+		t.Run("two collections with the same name", func(t *testing.T) {
 			first := c.createCollection(map[string]any{"name": "Twice"})
 			require.NotEqual(t, first, c.createCollection(map[string]any{"name": "Twice"}))
 		})
 		t.Run("parent_id null creates a root collection", func(t *testing.T) {
 			require.Nil(t, c.readCollection(c.createCollection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
-		t.Run("a name can have 100 characters, counted as characters and not as bytes", func(t *testing.T) {
+		t.Run("a name of 100 characters, counted as characters and not as bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
 				require.Equal(t, name, c.readCollection(c.createCollection(map[string]any{"name": name})).Name)
@@ -103,7 +103,7 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
-		t.Run("a new collection cannot be protected, because it has no password", func(t *testing.T) {
+		t.Run("a new collection with the access protected and no password", func(t *testing.T) {
 			before := c.collections("").Count
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)
@@ -257,12 +257,12 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
 		require.NoError(t, err)
 		require.True(t, ok)
-		t.Run("a later PATCH without a password keeps the password", func(t *testing.T) {
+		t.Run("a later PATCH without a password", func(t *testing.T) {
 			c.patchCollection(id, map[string]any{"name": "Other"}).requireStatus(http.StatusNoContent)
 			c.patchCollection(id, map[string]any{"access": "private"}).requireStatus(http.StatusNoContent)
 			c.patchCollection(id, map[string]any{"access": "protected"}).requireStatus(http.StatusNoContent)
 		})
-		t.Run("a password has at least 8 characters, counted as characters and not as bytes", func(t *testing.T) {
+		t.Run("a password of 8 characters, counted as characters and not as bytes", func(t *testing.T) {
 			c.patchCollection(id, map[string]any{"password": "éééééééé"}).requireStatus(http.StatusNoContent)
 			c.patchCollection(id, map[string]any{"password": "ééééééé"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		})

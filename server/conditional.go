@@ -98,7 +98,7 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 //
 // There are two kinds of ETags. The ETag that checkNotModified sets is computed from the version of the organisation's data, a number that
 // rises with every change. All other ETags are computed from the response body. If metrics are masked (replaced by null), only the second
-// kind is used: a new ETag of the first kind would reveal that a masked metric has changed.
+// kind is used, because a new ETag of the first kind would reveal that a masked metric has changed.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -163,8 +163,8 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // OpenAPI contract, and the version of the organisation's data. The last one is a number that rises with every change of the data. If the
 // organisation's metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that masked metrics changed.
 //
-// The result is the caller's organisation. The query for the version also reads the total numbers of the organisation's videos and accounts.
-// The returned Org keeps these totals, so that a list does not query them again.
+// The result is the caller's organisation. The query for the version also reads how many videos and accounts the organisation has. The
+// returned Org keeps these totals, so that a list does not query them again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
@@ -186,8 +186,8 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 // checkNotModifiedInFirstQuery does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
 // query of the returned Org reads the version together with the data, and the ETag is computed after this query.
 //
-// Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before the
-// version, and the ETag would be newer than the data.
+// Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before
+// the version, so its ETag could be newer than its data.
 func (s *Server) checkNotModifiedInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)

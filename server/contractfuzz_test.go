@@ -222,7 +222,7 @@ func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 	case r.want == expectStatus && status != r.status:
 		return fmt.Sprintf("the status must be %d", r.status)
 	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allowListsAllMethods(r.op, resp.Header.Get("Allow")):
-		return "the header Allow is wrong: " + resp.Header.Get("Allow")
+		return "the header Allow has the wrong methods: " + resp.Header.Get("Allow")
 	}
 	return ""
 }

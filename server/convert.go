@@ -104,8 +104,8 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 }
 
 // answerConverted calls the operation's handler and converts the JSON list in its response to the given format. entrySchema is the schema
-// of an entry of the list. answerConverted removes the suffix of the format from the ETags in If-None-Match, because the operation compares
-// them with the ETag of the JSON.
+// of an entry of the list. The ETags in If-None-Match have the suffix of the format. answerConverted removes this suffix, because the
+// operation compares the ETags with the ETag of the JSON.
 func answerConverted(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {

@@ -65,8 +65,8 @@ func convertToXLSX(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	return convertRows(&xlsxRows{archive: archive, sheet: bufio.NewWriter(sheet)}, from, row)
 }
 
-// writeRow writes a row. Texts become cells of the type text, which a spreadsheet program never runs as formulas. Times become texts as in
-// the JSON. JSON arrays and objects become texts that contain the JSON.
+// writeRow writes a row. Texts become text cells. A spreadsheet program never runs a text cell as a formula. Times become texts as in the
+// JSON. JSON arrays and objects become texts that contain the JSON.
 func (w *xlsxRows) writeRow(cells []any) error {
 	for len(w.columns) < len(cells) {
 		name, err := excelize.ColumnNumberToName(len(w.columns) + 1)
@@ -109,8 +109,8 @@ func (w *xlsxRows) write(parts ...string) {
 // hexEscape matches a text that spreadsheet programs would read as one escaped character, such as _x0041_ for A.
 var hexEscape = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// writeText writes a cell that contains text. It cuts the text after maxCellText UTF-16 units. The parameter cellRef is the position of the
-// cell, such as B2.
+// writeText writes a cell that contains text. It cuts the text after maxCellText UTF-16 units. cellRef is the position of the cell, such as
+// B2.
 func (w *xlsxRows) writeText(cellRef, text string) {
 	text = cutText(text)
 	if strings.Contains(text, "_x") {

@@ -193,13 +193,13 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
-// internalDetail is the text for the caller in every response with the code internal. The cause of the error is only logged.
+// internalDetail is the text for the caller in every response with the code "internal". The cause of the error is only logged.
 const internalDetail = "The server failed to answer. Quote the request id when you report this."
 
 // unavailableRetryAfter is the value of the header Retry-After in responses with status 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// toError converts any error of a request into the error response. An error of an unknown type gets the code internal, and its text is
+// toError converts any error of a request into the error response. An error of an unknown type gets the code "internal", and its text is
 // logged but not sent to the caller.
 func toError(err error) *Error {
 	var (

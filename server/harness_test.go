@@ -384,7 +384,7 @@ func (a *app) fetch(factsOf func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// factsWithViews returns a function that can be passed to fetch. It gives each fetched video the view count n and no other values.
+// factsWithViews returns a function that can be passed to fetch. The function gives each fetched video n views and no other values.
 func factsWithViews(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }

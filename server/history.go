@@ -100,7 +100,7 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 	return from, to, nil
 }
 
-// asksForQuality returns true if the query parameter include contains "quality".
+// asksForQuality returns true if the query parameter "include" contains "quality".
 func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }

@@ -130,7 +130,7 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 		rest, until := c.exportPages(url.Values{"limit": {"1"}, "cursor": {*first.NextCursor}})
 		add(rest)
 		require.Equal(t, first.ExportedUntil.Format(time.RFC3339Nano), until, "all pages of an export must have the same end")
-		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have no point that was fetched after its end, and all other points")
+		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have all points that were fetched before its end, and no other points")
 
 		next, _ := c.exportPages(url.Values{"updated_since": {until}})
 		require.Len(t, next, 2, "the next export must have only the new points")

@@ -221,7 +221,7 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "no response of the list operation has a next_cursor, which requires two rows", op.id)
+	require.Fail(c.t, "the list must have at least two rows, because otherwise no response has a next_cursor", op.id)
 	return ""
 }
 

@@ -193,8 +193,8 @@ const (
 	maxResolves                = 64 // maximum for the requests of all organisations together on this server
 )
 
-// resolveShortLinksConcurrently resolves short links concurrently. The keys of the result are the canonical forms of the short links. A short link that is not
-// resolved within resolveTimeout fails.
+// resolveShortLinksConcurrently resolves short links at the same time. The keys of the result are the canonical forms of the short links. A
+// short link that is not resolved within resolveTimeout fails.
 func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()

@@ -165,7 +165,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 				for target := list; target != ""; pages++ {
 					got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 					rows := rowsIn(t, got)
-					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: a page with %d bytes and %d rows is too large", target, len(got.body), len(rows))
+					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: a page must not have %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
 						id := row.id()
 						require.False(t, seen[id], "%s was returned twice", id)

@@ -31,7 +31,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 }
 
 // fetchProfiles does the work of a collector. It takes from the queue all accounts that are due to be fetched and have the highest priority
-// (the lane interactive). For each account, it calls factsOf and stores the returned value as the result of the fetch.
+// (the interactive lane). For each account, it calls factsOf and stores the returned value as the result of the fetch.
 func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -119,14 +119,14 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
 		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched must be null, not 0")
 
-		t.Run("stopped accounts are listed only with include_removed=true", func(t *testing.T) {
+		t.Run("stopped accounts with and without include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora,anna,carl", c.accountNames(id, ""))
 			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("pages and cursors return every account once", func(t *testing.T) {
+		t.Run("all accounts by pages and by cursors", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, direction := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction
@@ -147,7 +147,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 				}
 			}
 		})
-		t.Run("lower tiers get one masked account", func(t *testing.T) {
+		t.Run("lower tiers", func(t *testing.T) {
 			next := *c.memberAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierLimited))
 			a.Clock.Advance(time.Second)

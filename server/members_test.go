@@ -139,7 +139,7 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	}
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
-	t.Run("the default limit is 100", func(t *testing.T) {
+	t.Run("the default limit", func(t *testing.T) {
 		page := c.memberVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
@@ -206,7 +206,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("a new video of a member account or with a collection hashtag is added automatically", func(t *testing.T) {
+		t.Run("new videos of an account of the collection, or with a hashtag of the collection", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
 			requireVideos(added, byAccount, tagged, all, later)
 			fetch()
@@ -216,7 +216,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video must keep its labels")
 		})
-		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
+		t.Run("DELETE of videos that were not added directly", func(t *testing.T) {
 			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).requireStatus(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
 			requireVideos(added, byAccount, tagged, all)

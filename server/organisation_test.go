@@ -77,7 +77,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
+		t.Run("days before the first fetch and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
@@ -161,6 +161,6 @@ func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 		a.newCaller(t, store.TierPremium).track(videoURL(7))
 		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}, ByStatus: client.StatusCounts{Pending: 3, Stopped: 1}}, c.statistics("videos"), "for the tier 'limited', statistics must not be masked")
 		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}, ByStatus: client.StatusCounts{Pending: 2, Stopped: 1}}, c.statistics("accounts"),
-			"the author of a tracked video is not counted as a tracked account")
+			"the author of a tracked video must not count as a tracked account")
 	})
 }

@@ -56,10 +56,10 @@ func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 			}
 			require.Len(t, seen, 23)
 		}
-		t.Run("a page after the last page is empty", func(t *testing.T) {
+		t.Run("a page after the last page", func(t *testing.T) {
 			require.Empty(t, c.listVideos("page=2147483647&limit=5000").Data)
 		})
-		t.Run("an empty list has no pages", func(t *testing.T) {
+		t.Run("an empty list", func(t *testing.T) {
 			p := c.listVideos("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
 			require.Equal(t, int32(5000), p.Limit, "the default limit must be 5000")
@@ -122,14 +122,14 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	}
 	require.Len(t, c.listVideos(list+"&cursor="+next).Data, 5)
 	require.Len(t, c.listVideos("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
-		"the cursor is valid for another spelling of the same filter, and for another limit")
+		"the cursor must be valid with another spelling of the same filter, and with another limit")
 
-	t.Run("the cursor is refused with another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
-	t.Run("the cursor is refused with another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
-	t.Run("the cursor is refused without the filter of its list", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("the cursor is refused with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
-	t.Run("the cursor is refused for another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("the cursor is refused if one of its bits is changed", func(t *testing.T) {
+	t.Run("the cursor with another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("the cursor with another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("the cursor without the filter of its list", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("the cursor with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("the cursor of another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
+	t.Run("the cursor with one changed bit", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,7 +140,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("the cursor is refused together with a page number", func(t *testing.T) {
+	t.Run("the cursor together with a page number", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
@@ -241,12 +241,12 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 		}
 		require.Equal(t, want, seen, list)
 	}
-	t.Run("the response has no Link header if it is an array", func(t *testing.T) {
+	t.Run("a response that is an array", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
 			require.Empty(t, c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
-	t.Run("a 304 response has no Link header", func(t *testing.T) {
+	t.Run("a 304 response", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
 		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified).Header.Get("Link"))
 	})

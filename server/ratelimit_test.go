@@ -35,20 +35,20 @@ func TestRateLimit_countsRequestsPerOrganisationAndOperation(t *testing.T) {
 	for range 5 {
 		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	}
-	t.Run("requests with another token of the organisation count against the same limit", func(t *testing.T) {
+	t.Run("another token of the organisation", func(t *testing.T) {
 		other.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 	})
-	t.Run("HEAD counts against the limit of GET", func(t *testing.T) {
+	t.Run("HEAD instead of GET", func(t *testing.T) {
 		c.send(http.MethodHead, "/videos", nil).requireStatus(http.StatusTooManyRequests)
 	})
-	t.Run("another operation has its own limit", func(t *testing.T) {
+	t.Run("another operation", func(t *testing.T) {
 		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusOK)
 		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).requireStatus(http.StatusNotFound)
 	})
-	t.Run("another organisation has its own limit", func(t *testing.T) {
+	t.Run("another organisation", func(t *testing.T) {
 		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	})
-	t.Run("a change of tier changes the limit but keeps the count", func(t *testing.T) {
+	t.Run("a change of the tier during the window", func(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(time.Second)
 		got := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)

@@ -183,7 +183,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
-						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "the status is 429 in tier %s, although %d of %d requests remain", tier, left, limit)
+						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "the status must not be 429 in tier %s while %d of %d requests remain", tier, left, limit)
 						requireRateLimitHeaders(t, got, op.id, limit, left)
 						if left == limit/2 {
 							wait(20 * time.Second)

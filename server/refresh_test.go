@@ -64,7 +64,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 }
 
 // TestRefresh_hidesTheFetchTimeFromLowerTiers requires that a response of a refresh operation does not reveal the exact time of the last
-// fetch in the tiers limited and basic.
+// fetch in the tiers "limited" and "basic".
 func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

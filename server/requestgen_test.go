@@ -51,8 +51,8 @@ type generator struct {
 	ownItems       inventory // items of the organisation that sends the current request
 	otherItems     inventory // items of another organisation
 	missingItems   inventory // items that do not exist
-	callers        []*caller // callers whose tokens have the scopes read and write
-	reader, writer *caller   // callers whose tokens have only the scope read (reader) or only the scope write (writer)
+	callers        []*caller // callers whose tokens have the scopes "read" and "write"
+	reader, writer *caller   // callers whose tokens have only the scope "read" (reader) or only the scope "write" (writer)
 	shortLinks     []string  // short links; at most one of them redirects to a video, and the others are dead
 	wrongLinks     []string  // texts that are not links of a video or an account
 	onlyOwnItems   bool      // true if requests contain only ids and links of the organisation that sends them
@@ -234,7 +234,8 @@ func (r *generatedRequest) hasPeriod() bool {
 	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
 }
 
-// dateRanges returns a pair of parameter names for each date range of an operation: the start parameter and the end parameter.
+// dateRanges returns a pair of parameter names for each date range of an operation: the name of the parameter with the start, and the name
+// of the parameter with the end.
 func (g *generator) dateRanges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {

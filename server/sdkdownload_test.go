@@ -26,7 +26,7 @@ import (
 )
 
 // startCuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
-// server of a. requests counts all requests.
+// server of the app. The result counts all requests.
 func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)

@@ -132,7 +132,7 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if !json.Valid(body) {
-			t.Fatalf("checkJSON accepts a body that is not JSON: %q", body)
+			t.Fatalf("checkJSON must refuse a body that is not JSON: %q", body)
 		}
 		var value any
 		dec := json.NewDecoder(strings.NewReader(string(body)))

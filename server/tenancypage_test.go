@@ -60,12 +60,12 @@ func (r *probeReport) page(duration time.Duration, machine string) string {
 	fmt.Fprintf(&b, `# Probes of other organisations' data
 
 `+"`make probes`"+` writes this page. A probe is a pair of requests that are equal except for one text: an id, a link, a name, a hashtag, a word, a cursor, an ETag or a hash. In the first request, the text
-identifies an item of another organisation. In the second request, which another caller with equal data sends, it identifies an item that does not exist. The two responses must have the same status, headers
-and body, so that a caller cannot even detect that the item exists. One probe of each operation in each round has such texts in all fields. After each round, every row of the other organisation in every table must be unchanged.
+identifies an item of another organisation. Another caller with equal data sends the second request. Its text identifies an item that does not exist. The two responses must have the same status, headers
+and body, so that a caller cannot even detect that the item exists. In each round, one probe of each operation has such texts in all fields. After each round, every row of the other organisation in every table must be unchanged.
 
 **%s probes** of %d fields of %d operations found **0 differences** and **0 changed rows**. The probes are generated from openapi.yaml.
 
-| Engine | Tier of the callers | Data of the callers | Rounds | Probes | of which both responses were a success |
+| Engine | Tier of the callers | Data of the callers | Rounds | Probes | Probes with two successful responses |
 | --- | --- | --- | --: | --: | --: |
 `, formatThousands(r.sent()), len(r.fields), len(operations))
 	for _, round := range slices.SortedFunc(maps.Keys(r.rounds), func(a, b probeRound) int {

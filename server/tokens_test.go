@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// createToken sends POST /tokens and returns the new token, which has the scope read.
+// createToken sends POST /tokens and returns the new token, which has the scope "read".
 func (c *caller) createToken(name string) client.CreatedToken {
 	c.t.Helper()
 	return decode[client.CreatedToken](c.send(http.MethodPost, "/tokens", map[string]any{"name": name, "scopes": []string{"read"}}).requireStatus(http.StatusCreated))

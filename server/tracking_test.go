@@ -36,11 +36,11 @@ func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 			require.Equal(t, result.DirectURL, second.DirectURL)
 			require.Contains(t, *second.Error, "already")
 		})
-		t.Run("null and empty collections are accepted", func(t *testing.T) {
+		t.Run("null and empty collections", func(t *testing.T) {
 			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(1)+`","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
 			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(2)+`","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
-		t.Run("Content-Type can have parameters and upper case letters", func(t *testing.T) {
+		t.Run("a Content-Type with parameters and upper case letters", func(t *testing.T) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
 				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).requireStatus(http.StatusOK)
 			}
@@ -61,7 +61,7 @@ func TestTrackVideo_addsTheVideoToTheGivenCollections(t *testing.T) {
 		page := c.listVideos("collections=" + v.LabelIds[0].String())
 		require.Len(t, page.Data, 2, "collection_names must use an existing root collection with the name")
 
-		t.Run("status 404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
+		t.Run("status 404 for an unknown collection", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
@@ -135,7 +135,7 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 		a.platforms.redirect(short, tiktokLink+"?_t=8")
 		id := c.track(short)
 		require.Equal(t, id, c.track(tiktokLink))
-		t.Run("a resolved short link is cached for all organisations", func(t *testing.T) {
+		t.Run("a short link that was resolved for another organisation", func(t *testing.T) {
 			before := a.platforms.requestCount()
 			c.track(short)
 			a.newCaller(t, store.TierBasic).track(short)

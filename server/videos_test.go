@@ -194,10 +194,10 @@ func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 			require.Contains(t, p.Detail, "no video")
 		}
 	}
-	t.Run("GET /videos/bulk is not an operation", func(t *testing.T) {
+	t.Run("GET /videos/bulk, which is not an operation", func(t *testing.T) {
 		c.send(http.MethodGet, "/videos/bulk", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	})
-	t.Run("text with NUL or invalid UTF-8 is refused", func(t *testing.T) {
+	t.Run("a text with NUL or invalid UTF-8", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {
 			p := c.send(http.MethodGet, "/videos/"+broken, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "encoding", p.Errors[0].Code)
@@ -324,7 +324,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 		} {
 			require.Equal(t, want, videoNames(c, query), query)
 		}
-		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
+		t.Run("stopped videos with and without include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).requireStatus(http.StatusOK)
 			require.Equal(t, "Five,Four,One,Two", videoNames(c, ""))
 			require.Equal(t, all, videoNames(c, "include_removed=true"))
@@ -515,7 +515,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
-	t.Run("the response lists every fault, with the allowed values", func(t *testing.T) {
+	t.Run("several faults in one request", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")

@@ -218,7 +218,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 				break
 			}
 			a.sendDueEvents(t)
-			require.Empty(t, r.takeRequests(), "nothing may be sent before the next attempt is due")
+			require.Empty(t, r.takeRequests(), "no event may be sent before the next attempt is due")
 			a.Clock.Advance(d.NextAttemptAt.Sub(a.Clock.Now()))
 		}
 		require.Equal(t, 9, attempts)
@@ -249,7 +249,7 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
 		a.fetch(factsWithViews(6))
 		a.sendDueEvents(t)
-		require.Empty(t, r.takeRequests(), "nothing may be sent during the pause after a failure")
+		require.Empty(t, r.takeRequests(), "no event may be sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 1, "after the pause, one event must be sent first")

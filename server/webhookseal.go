@@ -15,9 +15,9 @@ import (
 // webhookSeal encrypts the secrets of webhooks for the database with AES-256-GCM.
 type webhookSeal struct{ aead cipher.AEAD }
 
-// newWebhookSeal returns a webhookSeal. It derives its encryption key from key.
-func newWebhookSeal(key []byte) (webhookSeal, error) {
-	derived, err := hkdf.Key(sha256.New, key, nil, "reeltally webhook secret", 32)
+// newWebhookSeal returns a webhookSeal. It derives its encryption key from serverKey.
+func newWebhookSeal(serverKey []byte) (webhookSeal, error) {
+	derived, err := hkdf.Key(sha256.New, serverKey, nil, "reeltally webhook secret", 32)
 	if err != nil {
 		return webhookSeal{}, err
 	}

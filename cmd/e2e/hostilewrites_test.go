@@ -27,7 +27,7 @@ func hostileBulkCases() []hostileCase {
 		{name: "stop 500 unknown videos", run: func(a *attack) {
 			a.send(http.MethodDelete, bulk, `{"ids":`+jsonStrings(500, func(int) string { return uuid.NewString() })+`}`)
 		}},
-		{name: "stop 500 links of 2,000 characters", run: func(a *attack) {
+		{name: "500 links of 2,000 characters whose tracking is stopped", run: func(a *attack) {
 			a.send(http.MethodDelete, bulk, `{"ids":`+jsonStrings(500, func(i int) string {
 				return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
 			})+`}`)

@@ -63,7 +63,7 @@ type killedCounts struct {
 	kills                                   int
 	requests, writes                        atomic.Int64 // number of acknowledged requests, and number of the links, members and collections that they changed
 	tracked, stopped, added, taken, created atomic.Int64
-	unanswered, applied                     int // number of requests that a kill interrupted, and number of interrupted requests that had their whole effect
+	unanswered, applied                     int // number of requests that a kill interrupted, and how many of these had their whole effect
 	checked                                 int // number of videos and members that were compared after kills
 	replayed                                int // number of answers to repeated requests with an Idempotency-Key
 	duration                                time.Duration
@@ -310,12 +310,12 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	var page struct{ Data []trackedVideo }
 	k.requireGet(t, w, "/videos?limit=5000").decode(t, &page)
 	for _, v := range page.Data {
-		require.False(t, links[v.Link], "the list of the server has %s twice", v.Link)
+		require.False(t, links[v.Link], "the list of the server must not have %s twice", v.Link)
 		links[v.Link] = true
 	}
 	k.requireGet(t, w, "/collections/"+w.collection+"/videos?limit=5000").decode(t, &page)
 	for _, v := range page.Data {
-		require.False(t, members[v.ID], "the collection has %s twice", v.ID)
+		require.False(t, members[v.ID], "the collection must not have %s twice", v.ID)
 		members[v.ID] = true
 	}
 	k.counts.checked += len(links) + len(members)

@@ -256,7 +256,7 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 		links[row[column]] = true
 	}
 	for n := range int64(len(links)) {
-		require.True(t, links[w.videoLink(n)], "%s is missing among %d videos", w.videoLink(n), len(links))
+		require.True(t, links[w.videoLink(n)], "%s must be among the %d videos", w.videoLink(n), len(links))
 	}
 	return int64(len(links))
 }

@@ -19,9 +19,9 @@ func movesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine
 ## Backups under load
 
 While `+"`reeltally backup`"+` runs, %d organisations track %d videos in each request, and a collector fetches these videos. The backup is restored into a new database of the other engine. A backup of this database has the same checksum.
-It has every video that was acknowledged before the backup began, and for each request either all of its videos or none.
+The new database has every video that was acknowledged before the backup began. It has all videos of a request or none of them.
 
-| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | of these, not in the backup | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
+| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | Of these, missing in the backup | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --- | --: | --- |
 `, thousands(*movesVideos), *movesDays, moveWriters, moveLinks)
 	for _, r := range backups {

@@ -293,7 +293,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLargeType string) {
 		}
 		var p400 struct{ Code string }
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
-		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link, because DELETE accepts only ids in the path: this code shows that the link arrived unchanged")
+		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link with this code, because DELETE accepts only ids in the path. The code shows that the proxy did not change the link.")
 	})
 	t.Run("finds videos and accounts by links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
 	t.Run("passes bodies up to the size limit, including those of DELETE", func(t *testing.T) {

@@ -84,8 +84,8 @@ func attributeTexts(attributes []*commonpb.KeyValue) map[string]string {
 	return out
 }
 
-// received returns the spans that have arrived so far. It fails the test if a request was not a valid request of OTLP.
-func (r *traceReceiver) received(t *testing.T) []receivedSpan {
+// receivedSpans returns the spans that have arrived so far. It fails the test if a request was not a valid request of OTLP.
+func (r *traceReceiver) receivedSpans(t *testing.T) []receivedSpan {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,7 +34,7 @@ func (all spanTree) descendants(s receivedSpan) spanTree {
 	return found
 }
 
-// withName returns the spans with a name.
+// withName returns the spans with the given name.
 func (all spanTree) withName(name string) spanTree {
 	return slices.DeleteFunc(slices.Clone(all), func(s receivedSpan) bool { return s.Name != name })
 }
@@ -107,7 +107,7 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 			s.collector.stop(t, syscall.SIGTERM)
 			s.server.stop(t, syscall.SIGTERM)
 
-			all := spanTree(receiver.received(t))
+			all := spanTree(receiver.receivedSpans(t))
 			system := map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}[engine]
 			requireRequestSpans(t, s, all, system)
 			requireFetchSpans(t, all, system)
@@ -280,7 +280,7 @@ func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 			line := p.stderr.Await(t, waitTimeout, `"msg":"request"`, `"route":"/videos"`)
 			require.Equal(t, c.sent, strings.Contains(line, `"trace_id"`), line)
 			p.stop(t, syscall.SIGTERM)
-			all := spanTree(receiver.received(t))
+			all := spanTree(receiver.receivedSpans(t))
 			if !c.sent {
 				require.Empty(t, all.names())
 				return

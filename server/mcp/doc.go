@@ -1,5 +1,5 @@
 // Package mcp implements the Model Context Protocol (MCP) at POST /mcp. It offers one tool for each operation of the OpenAPI contract,
-// except operations that need the scope admin or have x-no-tool.
+// except operations that need the scope "admin" or have x-no-tool.
 //
 // New builds the HTTP handler. Start reading in mcp.go. A tool call takes these steps:
 //

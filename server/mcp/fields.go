@@ -112,7 +112,7 @@ func usePages(arguments []argument) []argument {
 	return arguments
 }
 
-// setDefault sets the value that the argument has in a call without the argument.
+// setDefault sets the value that is used if a call lacks the argument.
 func (a *argument) setDefault(value any) {
 	a.defaultValue, _ = json.Marshal(value) // Marshal cannot fail for a number or a boolean
 	a.schema["default"] = value

@@ -328,7 +328,7 @@ func TestWeeklyReportPrompt_namesTheDaysOfTheWeek(t *testing.T) {
 	_, err = get(map[string]string{"end_date": "next week"})
 	require.ErrorContains(t, err, `end_date "next week" is not a day, such as 2026-02-22`)
 	_, err = get(map[string]string{"collection": strings.Repeat("x", 101)})
-	require.ErrorContains(t, err, "collection has more than 100 characters")
+	require.ErrorContains(t, err, "the argument 'collection' has more than 100 characters")
 }
 
 func TestToolResult_describesTheStatusCodeIfTheResponseIsEmpty(t *testing.T) {
@@ -359,7 +359,7 @@ func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
 		"a response that is a string": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
 			"neither an object nor an array"},
-		"a parameter limit, but a response that is not a list": {`
+		"a parameter 'limit', but a response that is not a list": {`
   /a: {get: {operationId: a, parameters: [{name: limit, in: query, schema: {type: integer}}], responses: ` + okResponse + `}}`,
 			"has no array named data"},
 		"a name in x-tool-fields that is not a member of the entries": {strings.ReplaceAll(listPaths, "schemas/Page", "schemas/WrongPage"),

@@ -39,7 +39,7 @@ func writeWeeklyReport(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetProm
 	filter := ""
 	if name := r.Params.Arguments["collection"]; name != "" {
 		if len([]rune(name)) > maxCollectionRunes {
-			return nil, invalidArgument("collection has more than %d characters", maxCollectionRunes)
+			return nil, invalidArgument("the argument 'collection' has more than %d characters", maxCollectionRunes)
 		}
 		filter = fmt.Sprintf(" Send collections=[%q] in each call of list_videos.", name)
 	}

@@ -61,7 +61,7 @@ func (a argument) isLimit() bool {
 // handlers can share them.
 type Tools []*tool
 
-// ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope admin or have
+// ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope "admin" or have
 // x-no-tool. The references in doc must be resolved. ReadTools fails if it cannot convert an operation.
 func ReadTools(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)

@@ -84,7 +84,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 	r, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 
-	t.Run("Resolve refuses a redirect to a hostile link", func(t *testing.T) {
+	t.Run("Resolve must refuse a redirect to a hostile link", func(t *testing.T) {
 		for i, l := range links {
 			_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
 			require.Error(t, err, l.URL)
@@ -92,7 +92,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, int(requests.Load()), len(links), "number of requests to the platform")
 	})
-	t.Run("the dialer refuses a hostile link", func(t *testing.T) {
+	t.Run("the dialer must refuse a hostile link", func(t *testing.T) {
 		for _, l := range links {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody)
 			if err == nil {

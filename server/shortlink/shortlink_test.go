@@ -266,7 +266,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	t.Parallel()
 	short := parse(t, "https://vm.tiktok.com/ZMabc1234/")
 
-	t.Run("the platform does not answer", func(t *testing.T) {
+	t.Run("a platform that does not answer", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		_, err := w.resolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
@@ -285,7 +285,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		requireCode(t, err, shortlink.CodeLinkUnresolved)
 		require.ErrorIs(t, err, context.Canceled)
 	})
-	t.Run("the connection is refused", func(t *testing.T) {
+	t.Run("a refused connection", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, nil)
 		refused := errors.New("connection refused")
@@ -293,7 +293,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, refused)
 	})
-	t.Run("the host name does not exist", func(t *testing.T) {
+	t.Run("a host name that does not exist", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, nil)
 		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
@@ -301,7 +301,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, gone)
 	})
-	t.Run("the certificate is not trusted", func(t *testing.T) {
+	t.Run("an untrusted certificate", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301(tiktokLink)})
 		w.roots = newInternet(t, nil).roots
@@ -309,7 +309,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.Empty(t, w.requests())
 	})
-	t.Run("the headers are too large", func(t *testing.T) {
+	t.Run("headers that are too large", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)

@@ -66,7 +66,7 @@ func loadedFiles(t *testing.T) []string {
 func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the page and its files have the Content-Type of their format", func(t *testing.T) {
+	t.Run("the Content-Type of the page and its files", func(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
 		for _, name := range append(loadedFiles(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
@@ -90,7 +90,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		}, types)
 	})
 
-	t.Run("all responses, including errors, have the security headers", func(t *testing.T) {
+	t.Run("the security headers of all responses, including errors", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
 			resp := get(t, http.MethodGet, target)
@@ -101,7 +101,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		}
 	})
 
-	t.Run("unknown paths inside and outside of /docs get status 404", func(t *testing.T) {
+	t.Run("unknown paths inside and outside of /docs", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -110,7 +110,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		}
 	})
 
-	t.Run("only GET and HEAD are allowed", func(t *testing.T) {
+	t.Run("methods other than GET and HEAD", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodPost, "/docs/")
 		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
@@ -121,7 +121,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
 	})
 
-	t.Run("/docs redirects to a relative address", func(t *testing.T) {
+	t.Run("/docs without a slash at the end", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodGet, "/docs")
 		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
@@ -177,7 +177,7 @@ func TestSwaggerUI_answers304IfETagMatches(t *testing.T) {
 func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the page has no inline scripts and no inline styles", func(t *testing.T) {
+	t.Run("inline scripts and inline styles of the page", func(t *testing.T) {
 		t.Parallel()
 		visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 			require.NotEqual(t, "style", name)
@@ -191,7 +191,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 		})
 	})
 
-	t.Run("the files of the page contain no URL of another host", func(t *testing.T) {
+	t.Run("URLs of other hosts in the files of the page", func(t *testing.T) {
 		t.Parallel()
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
 		for _, name := range loadedFiles(t) {
@@ -205,7 +205,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
 	})
 
-	t.Run("the URL of the contract is escaped", func(t *testing.T) {
+	t.Run("a URL of the contract with special characters", func(t *testing.T) {
 		t.Parallel()
 		const hostile = `/a"><script>alert(1)</script>&`
 		w := httptest.NewRecorder()

@@ -201,7 +201,7 @@ func cutToFit(text string, fits func(string) bool) string {
 	return ""
 }
 
-// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers the rectangle drawingArea of
+// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers drawingArea, a rectangle of
 // the picture. The line connects the days whose numbers are known, also across days without a number. If the numbers of fewer than two days
 // are known, drawLine draws nothing.
 func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {

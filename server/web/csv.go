@@ -19,7 +19,7 @@ import (
 // maxCSVRows is the maximum number of rows in a CSV file. It is also the maximum page size of a list of the API.
 const maxCSVRows = 5000
 
-// csvPart returns which data of the page the visitor requests as a CSV file: videos, accounts or history. It returns "" if the visitor
+// csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts" or "history". It returns "" if the visitor
 // requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 

@@ -21,7 +21,7 @@ import (
 // installation is a running server whose database has one organisation.
 type installation struct {
 	url   string // base URL of the server, http://HOST:PORT
-	token string // a token of org with all scopes; org has the tier premium
+	token string // a token of org with all scopes; org has the tier "premium"
 	db    *storetest.DB
 	org   store.Organisation
 }
