@@ -117,12 +117,12 @@ func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 	}
 	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "this operation needs the link of an account")
 	for name, body := range map[string]any{
-		"no link member":                      map[string]any{},
-		"link is null":                        map[string]any{"link": nil},
-		"link is empty":                       map[string]any{"link": ""},
-		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"a body without a link":               map[string]any{},
+		"null as the link":                    map[string]any{"link": nil},
+		"an empty link":                       map[string]any{"link": ""},
+		"a link that is too long":             map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
 		"an unknown tracking type":            map[string]any{"link": accountLink, "tracking_type": "some"},
-		"tracking type is null":               map[string]any{"link": accountLink, "tracking_type": nil},
+		"null as the tracking type":           map[string]any{"link": accountLink, "tracking_type": nil},
 		"an invalid collection id":            map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
 		"a blank collection name":             map[string]any{"link": accountLink, "collection_names": []string{"  "}},
 		"label_ids instead of collection_ids": map[string]any{"link": accountLink, "label_ids": []string{}},

@@ -226,7 +226,7 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": videoURLs(1, 501)},
-		"no links member":                      map[string]any{},
+		"a body without links":                 map[string]any{},
 		"a number as a link":                   map[string]any{"links": []any{7}},
 		"null as a link":                       map[string]any{"links": []any{nil}},
 		"links that are not an array":          map[string]any{"links": tiktokLink},

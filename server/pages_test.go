@@ -24,7 +24,7 @@ type visitor struct {
 	headers []string     // additional headers: a name, its value, the next name, and so on
 }
 
-// visit requests a page.
+// visit sends a GET request for a page.
 func (v *visitor) visit(target string) response {
 	v.t.Helper()
 	return v.request(http.MethodGet, target, nil)

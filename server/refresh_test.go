@@ -122,7 +122,7 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 		}
 		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		for name, body := range map[string]any{"no link member": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
+		for name, body := range map[string]any{"a body without a link": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
 			require.NotEmpty(t, c.send(http.MethodPost, path, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 		}
 		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {

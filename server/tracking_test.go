@@ -89,11 +89,11 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
 	for name, body := range map[string]any{
-		"no link member":                      map[string]any{},
-		"link is null":                        map[string]any{"link": nil},
-		"link is a number":                    map[string]any{"link": 7},
-		"link is empty":                       map[string]any{"link": ""},
-		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
+		"a body without a link":               map[string]any{},
+		"null as the link":                    map[string]any{"link": nil},
+		"a number as the link":                map[string]any{"link": 7},
+		"an empty link":                       map[string]any{"link": ""},
+		"a link that is too long":             map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
 		"an invalid collection id":            map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
 		"a collection id with urn:uuid:":      map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
 		"a blank collection name":             map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
