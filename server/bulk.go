@@ -267,7 +267,8 @@ func (e bulkEntry) itemID() *uuid.UUID {
 	return &e.item.id
 }
 
-// failureFields returns the values of error, code and retryable for an entry of the response. All three are nil if the entry did not fail.
+// failureFields returns the values of "error", "code" and "retryable" for an entry of the response. All three are nil if the entry did not
+// fail.
 func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retryable *bool) {
 	if e.failure == nil {
 		return nil, nil, nil

@@ -43,7 +43,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	return answerList(ctx, s, list)
 }
 
-// rootParent selects the collections without a parent, as the value of the query parameter parent_id.
+// rootParent is a special value of the query parameter parent_id. It selects the collections without a parent.
 const rootParent = "null"
 
 // readCollectionFilters converts the query parameters of GET /collections to a database query with filters and order.

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
-		// One goroutine of the library limiter may be left: its cleaner ends only after the store of the library is garbage-collected.
+		// One goroutine of the library "limiter" may be left: its cleaner ends only after the store of the library is garbage-collected.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1

@@ -41,7 +41,7 @@ func (v View) Text(s *string) *string {
 }
 
 // FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is no such sentence. For the
-// status ok, the sentence is about counts, for example about a suspicious count that is not stored yet. In this case, a View that masks
+// status "ok", the sentence is about counts, for example about a suspicious count that is not stored yet. In this case, a View that masks
 // metrics returns nil.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {

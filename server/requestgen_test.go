@@ -190,8 +190,8 @@ func (r *generatedRequest) set(name, value string) {
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes page if paginated
-// is not true. If a range of dates ends before it starts, it exchanges the two dates.
+// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes "page" if
+// "paginated" is not true. If a range of dates ends before it starts, it exchanges the two dates.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {

@@ -230,7 +230,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so no query runs before the request is counted for the rate limit, and a later query fails
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request is counted for the rate limit before its first query fails
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

@@ -82,9 +82,9 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 	return string(out)
 }
 
-// startFaultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with
-// status 429, and it drops the response to the first POST /collections. keys returns the values of Idempotency-Key in all POST
-// /collections.
+// startFaultyProxy starts a proxy that forwards requests to the server of the app. The proxy has two faults: it answers the first GET
+// /authenticate with status 429, and it drops the response to the first POST /collections. keys returns the values of Idempotency-Key in
+// all POST /collections.
 func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)

@@ -45,7 +45,7 @@ the move, and so is the checksum of an export of the largest organisation with i
 		}
 		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", seconds(stopped), r.sum, r.export)
 	}
-	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but that divide nothing. So the time of `migrate --citus` says nothing about a cluster. " +
+	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but do not distribute any data. So the time of `migrate --citus` says nothing about a cluster. " +
 		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
 	if isRealCluster {
 		target = "Citus is a real cluster here."

@@ -60,7 +60,7 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained corrects the gains of the metric views. newChart has computed them as differences of the collection's sums, which also
+// setViewsGained corrects the gains of the metric "views". newChart has computed them as differences of the collection's sums, which also
 // contain the views that videos had when they were added to the collection. setViewsGained replaces them by the gained views in the history
 // of the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {

@@ -62,7 +62,7 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings. It adds to content the values that come from the API or from the backend.
+// renderSettings shows the page of settings. Before that, it sets the fields of content whose values come from the API or from the backend.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.get("/authenticate", nil, &content.Account); err != nil {
 		return err

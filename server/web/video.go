@@ -98,7 +98,7 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period p.
+// changeTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period.
 // latestValues has the latest values, in the order of the metrics.
 func changeTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
