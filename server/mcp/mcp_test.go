@@ -361,7 +361,7 @@ func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
 			"neither an object nor an array"},
 		"a parameter 'limit', but a response that is not a list": {`
   /a: {get: {operationId: a, parameters: [{name: limit, in: query, schema: {type: integer}}], responses: ` + okResponse + `}}`,
-			"has no array named data"},
+			"has no array named 'data'"},
 		"a name in x-tool-fields that is not a member of the entries": {strings.ReplaceAll(listPaths, "schemas/Page", "schemas/WrongPage"),
 			"size is not a member of an entry"},
 		"two arguments with the same name after adding a prefix": {`
