@@ -151,14 +151,14 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on the platform p that has the wanted id or handle of the given kind. It skips records for which the function
-// matches returns false. It returns nil if there is no such record, or if wanted is "".
-func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, wanted string, matches func(*Account) bool) *Account {
+// findRecord returns the first record on the platform p that has the wanted id or handle of the given kind. It skips records for which isMatch
+// returns false. It returns nil if there is no such record, or if wanted is "".
+func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, wanted string, isMatch func(*Account) bool) *Account {
 	if wanted == "" {
 		return nil
 	}
 	for _, r := range b.named[accountName{p, kind, wanted}] {
-		if matches(r) {
+		if isMatch(r) {
 			return r
 		}
 	}

@@ -62,9 +62,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns the stored points of videos that are of firstDay or a later day, and that were fetched from since to until, both included.
-// The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their
-// sources can have the mark for rounded counts.
+// storedPointsOf returns stored points of videos: those of firstDay and of later days that were fetched from since to until, both included. The key
+// of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources can
+// have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxCachedMembers is the highest number of members of all collections of an organisation with which its labels are cached. Reading more members
-	// for the cache would take much longer than reading the members of one page.
+	// maxCachedMembers is the highest number of members that all collections of an organisation can have together if its labels are to be cached.
+	// Reading more members for the cache would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000

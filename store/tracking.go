@@ -91,8 +91,8 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// addAccounts returns the statements that insert the missing accounts of links: those whose AccountKey is not in ids. It adds the new ids
-// of these accounts to ids. It returns no statement if no account is missing.
+// addAccounts returns the statements that insert the missing accounts of the links: those whose AccountKey is not in the map ids. It adds the new ids
+// of these accounts to the map. It returns no statement if no account is missing.
 func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
 	var accounts []Account
 	for _, l := range links {
@@ -311,21 +311,21 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video. These are
-// unknown videos, videos of another organisation, and videos that are already stopped. If all is true and one of the refs names no tracked
-// video, StopVideos stops nothing.
-func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
+// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video. These are unknown
+// videos, videos of another organisation, and videos that are already stopped. If allOrNothing is true and there are such refs, StopVideos stops
+// nothing.
+func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, all)
+		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
 		return err
 	})
 	return unmatched, err
 }
 
 // Stop does the work of StopVideos in the transaction t.Tx.
-func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
+func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
 	unmatched, ids, accounts, err := t.trackedIDs(refs)
-	if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
+	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 		return unmatched, err
 	}
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)

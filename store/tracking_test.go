@@ -259,9 +259,9 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 	})
 }
 
-// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL
-// without Citus, one statement inserts all new rows. On Citus, one more statement reads the organisations that still track the targets. No
-// organisation tracks them, so no statement reads tiers.
+// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL without
+// Citus, one statement inserts all new rows. On Citus, one more statement reads the organisations that still track the targets. In this test, no
+// organisation tracks them any more, so no statement reads the tiers.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
 	most := map[string]map[string]int{

@@ -290,12 +290,12 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	}
 }
 
-// countVideos returns the number of videos that match the query. If the query has no filter, the number is a total that the version v contains. Otherwise
-// countVideos counts the rows of the query filtered.
-func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
+// countVideos returns the number of videos that match the query. If the query has no filter, the number is a total that the version v contains.
+// Otherwise countVideos counts the rows of filteredQuery.
+func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filteredQuery *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():
-		return o.countRows(ctx, v, filtered)
+		return o.countRows(ctx, v, filteredQuery)
 	case query.IncludeRemoved:
 		return v.videos + v.stopped, nil
 	}

@@ -119,7 +119,7 @@ func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
 	return w, db.Translate(err)
 }
 
-// findWebhook returns the webhook with the given id, or ErrNotFound. The query webhooks selects all webhooks of the organisation.
+// findWebhook returns the webhook with the given id, or ErrNotFound. It gets a query for all webhooks of the organisation.
 func findWebhook(webhooks *gorm.DB, id uuid.UUID) (Webhook, error) {
 	found := make([]Webhook, 0, 1)
 	err := webhooks.Where("webhooks.id = ?", id).Limit(1).Find(&found).Error

@@ -362,7 +362,7 @@ func (m *mergedVideo) needsAccountByID() bool {
 }
 
 // trackLinks tracks the videos of links. The slice newVideos has the imported data of the same videos in the same order. The new database row of each
-// video is stored in its field before.
+// video is stored in mergedVideo.before.
 func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil

@@ -25,7 +25,7 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names no account
 }
 
-// classifyPoints returns what the import does with each imported point of the video. classifyPoints stores the points to import in m.added. It moves the stored
+// classifyPoints returns what the import does with each imported point of the video. It stores the points to import in m.added. It moves the stored
 // points that the import replaces from m.stored to m.gone.
 func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))

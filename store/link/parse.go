@@ -63,8 +63,8 @@ func parse(raw string) (Link, *Error) {
 		l, first = parseOne(s, 0)
 	}
 	for err, i := first, 0; err != nil; i++ {
-		// The last character can be a mark of the surrounding text. If it is one of closers and the host belongs to a platform, remove it
-		// and try again.
+		// The last character can be a mark of the surrounding text. If it is one of the closers and the host belongs to a platform, remove it and try
+		// again.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first

@@ -89,8 +89,8 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 					least = min(least, count)
 				}
 			}
-			// All organisations that still wait must have got about as many fetches. The numbers can differ by 2, because the organisations did not
-			// begin to wait at the same time.
+			// All organisations that still wait must have got about the same number of fetches. The numbers can differ by 2, because the
+			// organisations did not begin to wait at the same time.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
 				require.Empty(rt, slices.Concat(waiting...), "a claim must be full while targets are waiting")

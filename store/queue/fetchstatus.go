@@ -57,8 +57,8 @@ type FetchChange struct {
 }
 
 // nextFetchWrites returns the statements that store when the videos and accounts of entries are fetched next, in the rows of these videos and
-// accounts. If no configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. The statements
-// leave out entries whose field Saved is true, because their rows already have these values.
+// accounts. If no configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. The statements leave
+// out entries whose Saved is true, because their rows already have these values.
 func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind

@@ -11,7 +11,7 @@ import (
 )
 
 // ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of the period for which the budget counts. The
-// limit is the number of units in that period. It returns false if too few units are left. All collectors share the budget, and it is never
+// limit is the number of units in that period. ReserveQuota returns false if too few units are left. All collectors share the budget, and it is never
 // overdrawn. A limit of 0 means that the limit is unknown: the units are counted, but never refused.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {

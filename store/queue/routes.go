@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. The slice
-// sources has the names of all sources. A target whose next source is not one of them starts again with the first source.
+// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. PublishRoutes
+// also gets the names of all sources. A target whose next source is not one of them starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -36,8 +36,8 @@ func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sea
 	return kept, err
 }
 
-// HoldSourceToken locks the token t for the duration d, so that no other process exchanges t at the same time. It returns t with HeldUntil
-// set. It returns false if another process has locked t or has already exchanged t.
+// HoldSourceToken locks the token t for the given time, so that no other process exchanges t at the same time. It returns t with HeldUntil set. It
+// returns false if another process has locked t or has already exchanged t.
 func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
 	now := s.db.Now()
 	t.HeldUntil = now.Add(d)

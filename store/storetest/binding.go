@@ -394,8 +394,8 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// tableOfOrganisationID returns the table of a column organisation_id, such as videos for the nodes of videos.organisation_id. It returns nil
-// if nodes are not such a column. A column without the name of a table belongs to the only table of the query.
+// tableOfOrganisationID returns the table of a column organisation_id, such as videos for the nodes of videos.organisation_id. It returns nil if the
+// nodes are not such a column. A column without the name of a table belongs to the only table of the query.
 func (b *block) tableOfOrganisationID(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

@@ -252,8 +252,8 @@ func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 	}
 }
 
-// Every condition or row of a statement can name a single organisation, while two of them name different organisations. The Guard must
-// refuse such a statement.
+// Each condition or row of a statement names only one organisation, but two of them can name different organisations. The Guard must refuse a
+// statement that names different organisations.
 func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.New(), uuid.New()

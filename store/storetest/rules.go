@@ -147,7 +147,7 @@ func checkDefinition(nodes []node) error {
 }
 
 // checkWith checks the queries of a WITH clause and the statement after the clause. The clause has the form WITH name [(columns)] AS [[NOT]
-// MATERIALIZED] (query), …, and nodes begins after the word WITH.
+// MATERIALIZED] (query), …, and the nodes begin after the word WITH.
 func checkWith(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
 	if len(nodes) > 0 && nodes[0].isKeyword("recursive") {

@@ -189,8 +189,8 @@ type place struct {
 // createCollections creates the collections that do not exist in this database yet. It creates parents before their children. The result is a map
 // from the id of a collection on the remote server to its id in this database.
 //
-// Several collections can have the same parent and name; they are told apart by their order: see the type place. If the database has a
-// collection at the same place, it is not created. So a migration that is repeated creates no collection twice.
+// Several collections can have the same parent and name; they are told apart by their order: see the type place. A collection whose place is already
+// taken in the database is not created, so a repeated migration creates no collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {

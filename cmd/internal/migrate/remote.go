@@ -117,8 +117,8 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, result 
 	}
 }
 
-// trySend sends one request. If the request failed but may succeed later, trySend returns the minimum time before the next attempt, and says in
-// failure why the request failed. Otherwise minWait is 0.
+// trySend sends one request. If the request failed but may succeed later, trySend returns the minimum time before the next attempt, and the reason of
+// the failure. Otherwise minWait is 0.
 func (r *Remote) trySend(ctx context.Context, path string, query url.Values, result any) (minWait time.Duration, failure string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()

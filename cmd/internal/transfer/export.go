@@ -72,8 +72,8 @@ type Row struct {
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
 	"bookmarks", "interpolated", "source", "rounded"}
 
-// cells returns the row's values for a CSV file, in the order of header. In the username and the title, it escapes texts that a spreadsheet
-// would run as formulas.
+// cells returns the row's values for a CSV file, in the order of the header. In the username and the title, it escapes texts that a spreadsheet would
+// run as formulas.
 func (r *Row) cells() []string {
 	text := func(s *string) string {
 		if s == nil {

@@ -62,8 +62,8 @@ type dialect interface {
 	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
 	// is the same on both engines.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls f, and passes to it a function that runs a SELECT and calls row for each row of the result. All SELECTs that f runs in this way
-	// see the same state of the database.
+	// snapshot calls f, and passes to it a function that runs a SELECT and calls its last parameter for each row of the result. All SELECTs that f
+	// runs in this way see the same state of the database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 

@@ -95,7 +95,7 @@ func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement s
 	return found, nil
 }
 
-// AppendRows runs a query in a transaction and appends the rows of its result to found. The SELECT of the query must name the given columns
+// AppendRows runs a query in a transaction and appends the rows of its result to the slice found. The SELECT of the query must name the given columns
 // in the same order.
 func AppendRows[R any](tx *gorm.DB, found []R, columns []Column[R], statement string, args ...any) ([]R, error) {
 	query, values, err := Statement(tx.Raw(statement, args...))
