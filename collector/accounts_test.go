@@ -39,7 +39,7 @@ func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos returns the tracked videos of an account. The keys are the ids of the videos on their platform.
+// accountVideos returns the tracked videos of an account, by their ids on the platform.
 func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -51,11 +51,11 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTrackedVideos waits until the number of tracked videos of the account equals the number of ids. It then checks that exactly the videos
-// with these ids are tracked.
+// waitForTrackedVideos waits until the account has as many tracked videos as there are ids. It then checks that exactly the videos with
+// these ids are tracked.
 func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.waitFor("the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
+	w.waitUntil("until the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
@@ -64,7 +64,7 @@ func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTrackedVideos(ref, ids)
-	w.waitFor("the account's videos have counts", func() bool {
+	w.waitUntil("until the account's videos have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
 	a := w.storedAccount(ref)
@@ -78,18 +78,18 @@ func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForAccountFetch waits until the last successful fetch of the account was at the time earliest or later. If earliest is 0, any successful
-// fetch is enough.
+// waitForAccountFetch waits until the account was fetched successfully at the given time or later. If the time is 0, any successful fetch
+// is enough.
 func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
-	w.waitFor("the account is fetched", func() bool {
+	w.waitUntil("until the account is fetched", func() bool {
 		at := w.storedAccount(ref).CheckedAt
 		return at != nil && *at >= earliest
 	})
 }
 
-// accountWithUploads returns the handle of an account that has at least the given number of videos and uploads a further video before the
-// clock has advanced by untilAllAccountsAreDue. None of its videos is age-restricted, because vendors refuse such videos.
+// accountWithUploads returns the handle of an account with at least the given number of videos. The account uploads a further video before
+// the clock has advanced by untilAllAccountsAreDue. None of its videos is age-restricted, because vendors refuse such videos.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -108,7 +108,7 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 			return handle
 		}
 	}
-	w.t.Fatalf("no account of %s has %d videos", p, videos)
+	w.t.Fatalf("an account of %s must have %d videos", p, videos)
 	return ""
 }
 
@@ -172,7 +172,7 @@ func (w *testSystem) requireStoredProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, correct.Bio, *a.Bio)
 	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
-		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return the number of followed accounts")
+		require.Nil(w.t, a.LatestFollowingCount, "the number of followed accounts must be missing, because YouTube does not return it")
 	} else {
 		require.Equal(w.t, correct.Following, *a.LatestFollowingCount)
 		if correct.BioLink == "" {
@@ -252,7 +252,7 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 		}
 		w.startCollector("sandbox")
 		for _, p := range link.Platforms {
-			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
+			w.waitForLog("no numbers stored for the target", "kind=account", "platform="+string(p), "class=gone")
 		}
 		w.requireTargetStates("active")
 		for range 3 { // the answers that confirm a deletion must be hours apart
@@ -272,7 +272,7 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 // waitForIdleQueue waits until no target is due or claimed.
 func (w *testSystem) waitForIdleQueue() {
 	w.t.Helper()
-	w.waitFor("nothing is due", func() bool {
+	w.waitUntil("until nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
 			store.InstantOf(w.db.Clock.Now())))[0] == 0
 	})
@@ -294,7 +294,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.startCollector("sandbox")
-		w.waitFor("the target is parked", func() bool {
+		w.waitUntil("until the target is parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
 		w.waitForIdleQueue()

@@ -18,12 +18,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// budgetSource is a source of TikTok accounts with one budget. The field limit is the number of units a day, and the field units is the
-// number of units that each call reserves. The field spends is a function that Fetch calls: it uses some of the reserved units and returns
-// the error of Fetch.
+// budgetSource is a source of TikTok accounts with one budget.
 type budgetSource struct {
-	limit, units int64
-	spends       func(budget *source.CallBudget) error
+	limit int64 // number of units of the budget a day
+	units int64 // number of units that each call reserves
+	// spends is called by Fetch. It uses some of the reserved units and returns the error of Fetch.
+	spends func(budget *source.CallBudget) error
 }
 
 const budgetKey = "spender/calls"
@@ -113,8 +113,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function for the field budgetSource.spends. The returned function spends up to n units of its call budget and then
-// returns err.
+// spendCalls returns a function for budgetSource.spends, which spends up to n units and then returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
@@ -134,14 +133,14 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		spends func(*source.CallBudget) error
 		used   int64
 	}{
-		"the call sends two requests":                             {spendCalls(2, nil), 2},
-		"the call fails after two requests":                       {spendCalls(2, failure), 2},
-		"the call fails before it sends a request":                {spendCalls(0, failure), 0},
-		"the call is cancelled after one request":                 {spendCalls(1, context.Canceled), 1},
-		"the call sends more requests than it has reserved units": {spendCalls(999, nil), 101},
-		"the source does not report the spent units":              {func(*source.CallBudget) error { return failure }, 101},
-		"the source reports more units than were reserved":        {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
-		"the source reports a negative number of units":           {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
+		"a call with two requests":                            {spendCalls(2, nil), 2},
+		"a call that fails after two requests":                {spendCalls(2, failure), 2},
+		"a call that fails before it sends a request":         {spendCalls(0, failure), 0},
+		"a call that is cancelled after one request":          {spendCalls(1, context.Canceled), 1},
+		"a call with more requests than reserved units":       {spendCalls(999, nil), 101},
+		"a source that does not report the spent units":       {func(*source.CallBudget) error { return failure }, 101},
+		"a source that reports more units than were reserved": {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"a source that reports a negative number of units":    {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,8 +224,8 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"the call gets the whole budget, because no unit is spent": {0, 300}, "the call gets the remaining two thirds of the budget": {100, 200},
-		"the call gets the remaining half of the budget": {150, 150}, "the call gets no units, because less than half of the budget remains": {151, 0},
+		"no unit is spent: the call gets the whole budget": {0, 300}, "a third is spent: the call gets the rest": {100, 200},
+		"half is spent: the call gets the rest": {150, 150}, "more than half is spent: the call gets no units": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -106,7 +106,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
 		until := db.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-		w.waitFor("the target waits for the vendor", func() bool {
+		w.waitUntil("until the target waits for the vendor", func() bool {
 			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "vendor:ensembledata is paused until "+until
 		})
 		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
@@ -132,7 +132,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitFor("the target is deferred for four to five minutes", func() bool {
+		w.waitUntil("until the target is deferred for four to five minutes", func() bool {
 			db.Clock.Advance(50 * time.Millisecond) // the first retry may be due after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
@@ -149,7 +149,7 @@ func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startCollectorWith(w.displaySource())
-	w.waitFor("the target is parked", func() bool {
+	w.waitUntil("until the target is parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
 }
@@ -201,11 +201,11 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		w.startCollectorWith(w.researchSource())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.waitForLog("no number written", "id="+id, "the answer is older than the stored numbers")
+		w.waitForLog("no numbers stored for the target", "id="+id, "the answer is older than the stored numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.waitFor("the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("until the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
-		w.waitFor("the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitUntil("until the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

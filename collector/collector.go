@@ -45,9 +45,9 @@ type Options struct {
 	// Now returns the current time. Tests set it to a simulated clock.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Concurrency is how many calls may be made to each source at the same time. If it is 0, the source decides (Source.Concurrency).
+	// Concurrency is the maximum number of calls to each source at the same time. If it is 0, the source decides (Source.Concurrency).
 	Concurrency int
-	// Poll is how long a worker waits before it looks again for due targets, if no target was due; 0 means DefaultPoll.
+	// Poll is how long a worker waits if no target was due, before it looks again; 0 means DefaultPoll.
 	Poll time.Duration
 	// Intervals are the times between two fetches of a target, by lane (the priority of the target in the queue). A lane without an interval
 	// has schedule.DefaultInterval.
@@ -68,8 +68,8 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the weights of the lanes (the priorities of targets in the queue). The larger the weight of a lane, the more often a
-// claim looks for due targets in this lane first: see weightedOrder.
+// laneWeights are the weights of the lanes (the priorities of targets in the queue). If a lane has a larger weight, claims more often look
+// for due targets in this lane first: see weightedOrder.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same
@@ -152,7 +152,7 @@ func (c *Collector) prepareRun(ctx context.Context) error {
 	return c.writeHeartbeat(ctx)
 }
 
-// publishRoutes stores which source is asked first for the videos, and which for the accounts, of each platform.
+// publishRoutes stores two sources for each platform: the one that is asked first for videos, and the one that is asked first for accounts.
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
@@ -174,8 +174,8 @@ func (c *Collector) sourceNames() []string {
 	return names
 }
 
-// repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. It logs the errors and the panics of
-// the task.
+// repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. repeatTask logs the errors and
+// the panics of the task.
 func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task string, run func(ctx context.Context) error) {
 	for {
 		err := c.runSafely(ctx, func() error { return run(ctx) }, "task", task)
@@ -214,8 +214,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for the duration d and returns true. If a value arrives on the channel wake earlier, wait returns true immediately. If ctx ends
-// earlier, wait returns false. The channel wake may be nil.
+// wait blocks for the given duration and returns true. If a value arrives on the channel wake before that, wait returns true immediately.
+// If ctx ends before that, wait returns false. wake may be nil.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -40,8 +40,8 @@ type testSystem struct {
 	org     *store.Org
 	log     *logBuffer
 
-	intervals  schedule.Intervals // Options.Intervals of the collectors that the method startCollector runs
-	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that the method startCollector runs
+	intervals  schedule.Intervals // Options.Intervals of the collectors that startCollector runs
+	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that startCollector runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
@@ -57,7 +57,7 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	return w
 }
 
-// setHandler makes the HTTP server of the test use the handler h.
+// setHandler sets the handler of the test's HTTP server.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
 // newSources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
@@ -128,7 +128,7 @@ func (w *testSystem) video(t store.Tracked) store.Video {
 // waitForCounts waits until all videos have counts and no target has a running attempt.
 func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
-	w.waitFor("all videos have counts", func() bool {
+	w.waitUntil("until all videos have counts", func() bool {
 		for _, t := range tracked {
 			if w.video(t).LatestViews == nil {
 				return false
@@ -136,23 +136,23 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.waitFor("no attempt is running", func() bool {
+	w.waitUntil("until no attempt is running", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 
-// waitFor waits until the function condition returns true. If that takes longer than three minutes, the test fails with an error message that
-// contains the text description.
-func (w *testSystem) waitFor(description string, condition func() bool) {
+// waitUntil waits until isTrue returns true. If that takes longer than three minutes, the test fails with a message that contains the
+// description. The description begins with "until".
+func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	tooLong := time.After(3 * time.Minute) // the timeout is long, because the machine can be busy
-	for !condition() {
+	for !isTrue() {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, description+": not in time; log of the collector:\n"+w.log.String())
+			require.Fail(w.t, "timeout while waiting "+description+"; log of the collector:\n"+w.log.String())
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (w *testSystem) waitFor(description string, condition func() bool) {
 // waitForLog waits until a single line of the collector's log contains all given parts.
 func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
-	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
+	w.waitUntil("until a line of the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
 			all := true
 			for _, p := range parts {
@@ -283,7 +283,7 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 				later++
 			}
 		}
-		require.Greater(t, later, len(links)/2, "with the default interval, each video would be fetched again within 25 hours")
+		require.Greater(t, later, len(links)/2, "more than half of the videos must be due only after 25 hours; with the default interval, all would be due earlier")
 	})
 }
 
@@ -304,7 +304,7 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())
 		db.Clock.Advance(25 * time.Hour)
-		w.waitFor("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
+		w.waitUntil("until the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
 		v = w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		require.Equal(t, account, *v.LinkedAccountID)

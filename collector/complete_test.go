@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does. The result
-// correct has the true values of the reel in the sandbox.
+// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does.
+// trackReelWithoutLength also returns the true values of the reel in the sandbox.
 func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -40,7 +40,7 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 		// The fetch on the next day requests only counts, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.waitFor("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("until the video is fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		require.Equal(t, 1, w.callCount("vendor"))
 	})
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maxDelay is how long the fetch of a single link may be delayed because another organisation has added 500 links before.
+// maxDelay is the longest allowed delay of the fetch of a single link if another organisation has added 500 links before.
 const maxDelay = 5 * time.Second
 
 // clockSlowdown is how many times slower than real time the clock of the test runs, so that a busy machine can keep up.
@@ -71,9 +71,9 @@ type delayedTransport struct {
 	calls  []recordedCall
 }
 
-// recordedCall is an HTTP call with its start and end. The field text contains the URL and the body of the call.
+// recordedCall is an HTTP call with its start and end.
 type recordedCall struct {
-	text       string
+	text       string // the URL and the body of the call
 	began, end time.Time
 }
 
@@ -129,21 +129,21 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain at least one of the words. The result inFlight is how long at least one of these
-// calls was in flight between the times start and end.
-func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
+// callsContaining returns the recorded calls that contain at least one of the words. It also returns how long, in the given period, at
+// least one of these calls was in flight.
+func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := start // the time up to which calls are already counted; the calls are sorted by their start, so that overlaps are counted once
+	until := from // the time up to which calls are already counted; the calls are sorted by their start, so that overlaps are counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
 		}
-		if c.end.IsZero() || c.end.After(end) {
-			c.end = end
+		if c.end.IsZero() || c.end.After(to) {
+			c.end = to
 		}
 		path, _, _ := strings.Cut(c.text, "?")
-		calls = append(calls, fmt.Sprintf("call %s from %s to %s", path, c.began.Sub(start), c.end.Sub(start)))
+		calls = append(calls, fmt.Sprintf("call %s from %s to %s", path, c.began.Sub(from), c.end.Sub(from)))
 		if c.began.After(until) {
 			until = c.began
 		}
@@ -186,7 +186,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // scrapecreators is needed for YouTube, which the vendor called sandbox does not serve
+	for _, name := range []string{"sandbox", "scrapecreators"} { // the vendor scrapecreators is needed for YouTube, because the vendor sandbox does not serve YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -228,7 +228,7 @@ func (w *testSystem) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// videoLink returns the link of a video with a made-up id. The id and the account of the video depend on n.
+// videoLink returns the link of a video with a made-up id. Each n gives another id.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
@@ -295,7 +295,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
-			return waitResult{err: errors.New("the video of the single link has no counts after three minutes")}
+			return waitResult{err: errors.New("the video of the single link must have counts after three minutes")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
 			return waitResult{err: err}
@@ -369,6 +369,6 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 		t.Logf("a link of %s waited %s in addition to its calls %q; %d links of the burst were still waiting", platforms[i], r.delay, r.calls, r.waiting)
 		require.LessOrEqual(t, r.delay, maxDelay, platforms[i])
 		require.NotEmpty(t, r.calls, platforms[i])
-		require.Greater(t, r.waiting, int64(100), "%s: the burst was finished too early for a valid measurement", platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: more than 100 videos of the burst must still be waiting when the single link is fetched", platforms[i])
 	}
 }

@@ -45,18 +45,18 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 		says   []string
 		source string
 	}{
-		{"rate limited with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
-		{"rate limited without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
+		{"rate limit with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
+		{"rate limit without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
 		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until=", "source_says="}, "youtube"},
 		{"server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
 		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
-		{"zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back", "next_at="}, "youtube"},
+		{"zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back", "next_at="}, "youtube"},
 		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
 		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "vendor"},
-		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "vendor"},
+		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back"}, "vendor"},
 		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
 		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "facebook"},
-		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
+		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back"}, "facebook"},
 		{"vendor's quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
@@ -78,9 +78,9 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			if c.says != nil {
 				w.waitForLog(c.says...)
 			}
-			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
+			w.waitUntil("until the source was called again", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
-				require.Nil(t, w.video(tracked[0]).LatestViews, "no counts may be stored while the source fails")
+				require.Nil(t, w.video(tracked[0]).LatestViews, "counts must not be stored while the source fails")
 			}
 			w.sendControl(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
@@ -124,7 +124,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.sendControl(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
-	w.waitFor("the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.waitUntil("until the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
@@ -136,14 +136,14 @@ func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	correct, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
 	require.True(t, ok)
 	if correct.State == sandbox.Deleted {
-		w.waitForLog("no number written", deleted, "class=gone")
+		w.waitForLog("no numbers stored for the target", deleted, "class=gone")
 		require.Nil(t, w.video(tracked[0]).LatestViews)
 		return
 	}
 	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
 	w.db.Clock.Set(correct.ChangesAt.Add(48 * time.Hour))
-	w.waitForLog("no number written", deleted, "class=gone")
+	w.waitForLog("no numbers stored for the target", deleted, "class=gone")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 }
 
@@ -158,12 +158,12 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	tracked := w.track(links...)
 	w.startCollector()
 	w.startCollector()
-	w.waitFor("every video was claimed", func() bool {
+	w.waitUntil("until every video was claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})
-	w.waitFor("every video has counts or an error", func() bool {
+	w.waitUntil("until every video has counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
 			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {

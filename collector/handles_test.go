@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimTest is the state of a test in which organisations track the same video by links with correct and wrong handles. A handle from a link
-// is only a claim until a source confirms it. The collector fetches only when the test calls fetchNext.
+// claimTest is the state of a test in which organisations track the same video by links with correct and wrong handles. A handle from a
+// link is only claimed until a source confirms it. The collector fetches only when the test calls fetchNext.
 type claimTest struct {
 	*testSystem
 	platform  link.Platform
@@ -73,12 +73,12 @@ func (c *claimTest) fetchNext() {
 	require.True(c.t, busy)
 }
 
-// requireCountsWithinFetches fetches until the video of the organisation tn has the correct counts. The test fails if this takes more than the
+// requireCountsWithinFetches fetches until the video of an organisation has the correct counts. The test fails if this takes more than the
 // given number of fetches.
 func (c *claimTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
-		require.Less(c.t, n, fetches, "fetches without counts; log of the collector:\n%s", c.log.String())
+		require.Less(c.t, n, fetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
 		c.fetchNext()
 	}
 	v := c.video(tn)
@@ -132,7 +132,7 @@ func (w *testSystem) ownReel() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"the wrong handle is fetched first": 0, "the wrong handle is tracked first": 1, "the correct handle is tracked first": 2} {
+		for order, honestFirst := range map[string]int{"wrong handle that is fetched before the correct one is tracked": 0, "wrong handle before the correct one": 1, "correct handle before the wrong one": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -165,7 +165,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before and 25 after the correct one": 25, "50 wrong handles after the correct one": 50} {
 		for _, fetched := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, wrong handles are fetched first: %v", order, fetched), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with a fetch before the correct one: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -192,7 +192,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 // A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
-	for order, first := range map[string]bool{"the link without a handle is tracked first": true, "the link without a handle is tracked last": false} {
+	for order, first := range map[string]bool{"link without a handle before the other link": true, "link without a handle after the other link": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -302,7 +302,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		l, err := link.Parse(instagramReel(correct.Account.Handle, id))
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
-		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation tracks the video too, so that the target stays in the queue while the first organisation does not track the video
+		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation tracks the video all the time, so that the target stays in the queue
 		c.requireCountsWithinFetches(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {

@@ -17,12 +17,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one way in which the platform changes its answers about two accounts. The account called known was fetched before the
-// change. The account called unfetched was not.
+// accountScenario is one way in which the platform changes its answers about two accounts. Before the change, one account was fetched
+// ("known"), and the other was not ("unfetched").
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// The fields known and unfetched are the expected outcomes of fetches of the accounts with these names.
+	// These are the expected outcomes of the fetches of the two accounts.
 	known, unfetched outcome
 	listsOnly        bool // if true, only the answers with an account's list of videos are changed, and the scenario runs only with sources that request this list by separate calls
 	onlyIf           func(testedSource) bool
@@ -31,7 +31,7 @@ type accountScenario struct {
 // followerKeys are the names of the JSON members with a number of followers in the answers of all platforms and vendors.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
-// setFollowers returns a tamperFunc that replaces every number of followers in an answer by the parameter value.
+// setFollowers returns a tamperFunc that replaces every number of followers in an answer by the given value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -47,8 +47,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers in an answer to n. It records n as a wrong number of the unfetched account: the collector
-// cannot detect it, because no earlier number of this account is stored.
+// forgeFollowers sets every number of followers in an answer to n. It records n as a wrong number of the account that was not fetched
+// before. The collector cannot detect this wrong number, because no earlier number is stored.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -56,7 +56,7 @@ func forgeFollowers(n int64) tamperFunc {
 	}
 }
 
-// setTexts sets each string in an answer to text, if the string is the value of a JSON member with one of the names.
+// setTexts sets each JSON member with one of the names to the given text, if the value of the member is a string.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -69,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces each id in tampering.listedIDs by change(id) in the whole body of an answer.
+// replaceListedIDs replaces each id in tampering.listedIDs everywhere in the body of an answer.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
@@ -178,7 +178,7 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 		of = append(of, r.tampering.forgedCounts("unfetched")...)
 	}
 	if a.LatestFollowersCount != nil {
-		require.Contains(r.t, of, *a.LatestFollowersCount, "wrong number of followers: %s", r.logged)
+		require.Contains(r.t, of, *a.LatestFollowersCount, "the stored number of followers must be correct: %s", r.logged)
 	}
 	if a.LatestFollowingCount != nil {
 		require.Contains(r.t, follows, *a.LatestFollowingCount, "%s", r.logged)
@@ -187,7 +187,7 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 		require.Contains(r.t, of, n, "%s", r.logged)
 	}
 	for _, id := range storetest.Column[string](r.t, r.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND linked_account_id = ?", r.org.ID(), a.ID) {
-		require.Contains(r.t, ids, id, "a video of another account: %s", r.logged)
+		require.Contains(r.t, ids, id, "the video must belong to the account: %s", r.logged)
 	}
 	if a.ProfileLink != nil {
 		require.True(r.t, strings.HasPrefix(*a.ProfileLink, "http"), *a.ProfileLink)
@@ -254,7 +254,7 @@ func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 	}
 	h.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
+	require.Positive(t, r.tampering.changedAnswers.Load(), "at least one answer of the platform must have been changed")
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
 		a := r.requireTrueCounts(i)
@@ -286,7 +286,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 			r.fetchDue()
 		}
 		state, _, fetched, _, _ := r.target(i)
-		require.Greater(r.t, fetched, broken, "account %d did not recover: %s", i, r.logged)
+		require.Greater(r.t, fetched, broken, "account %d must be fetched again after the platform answers correctly: %s", i, r.logged)
 		require.Equal(r.t, "active", state)
 		correct, ok := r.sandbox.World().Account(r.testedSource.platform, r.handles[i], fetched.Time().Add(-r.testedSource.lag))
 		require.True(r.t, ok)
@@ -310,7 +310,7 @@ func (h *hostileTest) unusedAccount() string {
 			return handle
 		}
 	}
-	h.t.Fatal("no account has enough videos")
+	h.t.Fatal("an account must have enough videos")
 	return ""
 }
 

@@ -22,25 +22,24 @@ type scenario struct {
 	// alsoCorrect has further outcomes that are also correct, by name of the source. The source "youtube" can request a video that was fetched
 	// before in two ways: with the method that returns titles, together with new videos, or with the method that returns only counts.
 	alsoCorrect map[string]outcomes
-	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
+	// missing has the names of the counts that the changed answer does not contain. The stored values of these counts stay unchanged.
 	missing []string
 	onlyIf  func(testedSource) bool // function that returns true for the sources with which the scenario runs; nil means all sources
-	// bothKnown is true if the platform changes its answers about the two videos that were fetched before (called known and unaffected, see
-	// outcomes). If bothKnown is false, the platform changes its answers about the videos that are called known and unfetched.
+	// If bothKnown is true, the platform changes its answers about the two videos that were fetched before. Otherwise it changes its answers
+	// about one of them ("known") and about the video that was not fetched before ("unfetched"). See outcomes.
 	bothKnown  bool
 	otherCalls bool          // if true, only the answers to calls without a video id are changed, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// changesAnswersAbout returns true if the scenario makes the platform send changed answers about the video with the given index. The index 0 stands for
-// the video that was fetched before, 1 for the video that was never fetched, and 2 for the video about which the answers usually stay
-// correct: see outcomes.
+// changesAnswersAbout returns true if the platform sends changed answers about the video with the given index. Video 0 was fetched before,
+// and video 1 was not. About video 2, the answers usually stay correct: see outcomes.
 func (s scenario) changesAnswersAbout(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantedOutcomes returns the expected outcomes for the source l. If l fetches each video by a separate call, changed answers about one video do not
-// affect the other videos.
+// wantedOutcomes returns the expected outcomes for a source. If the source fetches each video by a separate call, changed answers about one
+// video do not affect the other videos.
 func (s scenario) wantedOutcomes(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
 	if !ok {

@@ -49,7 +49,7 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// tamper returns a function that changes an answer in one to three places. The changes depend only on seed and on n, the number of the
+// tamper returns a function that changes an answer in one to three places. The changes depend only on the seed and on the number of the
 // answer. The function never writes a wrong count that is plausible, because the collector could not detect it.
 func (g *generator) tamper(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
@@ -91,9 +91,9 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes calls the function change for every node of the JSON value root, children before parents, and replaces the node by the result.
-// If change returns nil, the node stays. The key of a list element is the key of its list.
-func visitNodes(root any, change func(key string, v any) any) any {
+// visitNodes replaces every node of a JSON value, children before parents, by the result of a function. If the function returns nil, the
+// node stays. The key of a list element is the key of its list.
+func visitNodes(root any, replacement func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
 		switch inner := v.(type) {
@@ -114,7 +114,7 @@ func visitNodes(root any, change func(key string, v any) any) any {
 			}
 			v = kept
 		}
-		if with := change(key, v); with != nil {
+		if with := replacement(key, v); with != nil {
 			return with
 		}
 		return v
@@ -122,11 +122,11 @@ func visitNodes(root any, change func(key string, v any) any) any {
 	return walk("", root)
 }
 
-// null is returned by callbacks of visitNodes to write a JSON null. The result nil would leave the node unchanged.
+// null is returned by callbacks of visitNodes to write a JSON null. If they returned nil, the node would stay unchanged.
 var null = rawText("null")
 
-// replaceNode returns a random replacement of the JSON node v. If the result single is true, the caller must not change any other node of the
-// answer, because a second change could make wrong counts plausible.
+// replaceNode returns a random replacement of a JSON node. If single is true, the caller must not change any other node of the answer,
+// because a second change could make wrong counts plausible.
 func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
@@ -147,7 +147,7 @@ func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// changeMembers renames, duplicates or exchanges random members of the JSON object o. It returns false if o was not changed.
+// changeMembers renames, duplicates or exchanges random members of a JSON object. It returns false if it changed nothing.
 func (g *generator) changeMembers(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
@@ -178,8 +178,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// mayExchange returns true if the JSON members with the names first and second may be exchanged. This is so if neither is a count, or if both
-// are counts and one of them is the views. The collector could not detect any other exchange.
+// mayExchange returns true if two JSON members may be exchanged: if neither is a count, or if both are counts and one of them is the views.
+// The collector could not detect any other exchange.
 func (g *generator) mayExchange(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
@@ -226,7 +226,7 @@ func (g *generator) changeElements(key string, list []any) (any, bool) {
 	return nil, false
 }
 
-// invalidValue returns a random invalid value for the JSON member key. Zero is never returned for likes, comments, shares or bookmarks, because
+// invalidValue returns a random invalid value for a JSON member. It never returns zero for likes, comments, shares or bookmarks, because
 // the collector cannot detect a wrong zero in these counts.
 func (g *generator) invalidValue(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
@@ -312,8 +312,8 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 }
 
-// sendGeneratedAnswers fetches three videos again and again, up to answersPerRun times, each time with another randomly changed answer. The answers
-// have the numbers n, n+step, n+2*step …
+// sendGeneratedAnswers fetches three videos again and again, up to answersPerRun times. Each time, the platform sends another randomly
+// changed answer. The answers have the numbers n, n+step, n+2*step …
 func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.beginScenario(t)

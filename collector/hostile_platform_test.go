@@ -60,7 +60,7 @@ type tampering struct {
 	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video, or by "unfetched" for an account
 }
 
-// addForged records that the platform returned the wrong count n for a video or account and that the collector cannot detect it.
+// addForged records a wrong count that the platform returned for a video or account and that the collector cannot detect.
 func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,11 +81,11 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// If the function write is not nil, it is called to send the answer, and the fields status, header and body are ignored.
+	// If write is not nil, it is called to send the answer, and the other fields are ignored.
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes the answer s of the platform. The parameter b says which videos or accounts are affected.
+// tamperFunc changes an answer of the platform. The tampering says which videos or accounts are affected.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly at first, and a collector that fetches from it.
@@ -147,8 +147,8 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// appliesTo returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If the
-// field listsOnly is true, only ids in listedIDs are considered.
+// appliesTo returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If
+// tampering.listsOnly is true, only ids in listedIDs are considered.
 func (b *tampering) appliesTo(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
@@ -185,9 +185,8 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // for each external id of a target: the class of the last result that had no counts
-	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed
-	// call.
+	classes map[string]string // class of the last result that had no counts, by external id of the target
+	// failures has the class of each failed call, by the detail text of the failure. The entry "" has the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder
 }
@@ -208,7 +207,7 @@ func (s *outcomeLog) Handle(_ context.Context, r slog.Record) error {
 	})
 	s.text.WriteString("\n")
 	switch r.Message {
-	case "no number written":
+	case "no numbers stored for the target":
 		s.classes[attrs["id"]] = attrs["class"]
 	case "source paused", "call failed, source not paused":
 		s.failures[attrs["detail"]], s.failures[""] = attrs["class"], attrs["class"]
@@ -247,21 +246,22 @@ func (s *response) decoded() any {
 	return root
 }
 
-// Strings in decoded answers have these prefixes if they stand for text that encoding/json cannot write. The method encode writes a string
-// that begins with rawMark without quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
+// Strings in decoded answers have these prefixes if they stand for text that encoding/json cannot write. If a string begins with rawMark,
+// response.encode writes it without quotes. If the name of a member begins with duplicateMark, response.encode removes the mark, so that
+// the name occurs twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
 )
 
-// rawText returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
+// rawText returns a string that response.encode writes as the given text without quotes, for example as an invalid number.
 func rawText(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode sets the body of the answer to the JSON text of the value root.
+// encode sets the body of the answer to the JSON text of a value.
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // cannot fail, because root contains only JSON values
+		panic(err) // cannot fail, because the value contains only JSON values
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -285,11 +285,11 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// changeEachItem decodes an answer and calls the function visit for each outermost JSON object with an id in tampering.tamperedIDs. It then
-// encodes the answer with the changes that visit has made.
-func (b *tampering) changeEachItem(s *response, visit func(id string, item object)) {
+// changeEachItem decodes an answer and calls changeItem for each outermost JSON object with an id in tampering.tamperedIDs. It then encodes
+// the changed answer.
+func (b *tampering) changeEachItem(s *response, changeItem func(id string, item object)) {
 	root := s.decoded()
-	b.walkObjects(root, visit)
+	b.walkObjects(root, changeItem)
 	s.encode(root)
 }
 
@@ -310,8 +310,8 @@ func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the value of a member of the JSON object o, if this value is one of the ids in b.tamperedIDs. Otherwise it returns
-// "".
+// tamperedIDIn returns the id in tampering.tamperedIDs that a member of the JSON object has as its value. If there is no such member, it
+// returns "".
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
@@ -331,8 +331,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// changeEachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of the function
-// change. The parameter isTampered of change is a function that reports whether an element of the list contains such an object.
+// changeEachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of a
+// function. This function can ask isTampered whether an element of the list contains such an object.
 func (b *tampering) changeEachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -356,8 +356,8 @@ func (b *tampering) changeEachList(s *response, change func(list []any, isTamper
 	s.encode(walk(s.decoded()))
 }
 
-// changeEachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of
-// the video and the name of the count, such as "views". The value of the count in the answer is parent[key].
+// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of the
+// video and the name of the count, such as "views". The value of the count in the answer is parent[key].
 func (b *tampering) changeEachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.changeEachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
@@ -371,7 +371,8 @@ func (b *tampering) changeEachCount(s *response, change func(id, name string, pa
 	})
 }
 
-// findMember follows a path such as "statistics.likes" in item. It returns the innermost object and key, or false if the path does not exist.
+// findMember follows a path such as "statistics.likes" in a JSON object. It returns the innermost object and key, or false if the path does
+// not exist.
 func findMember(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

@@ -10,7 +10,7 @@ import (
 // hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// withText returns a tamperFunc that sets the titles, captions and descriptions in an answer to text.
+	// withText returns a tamperFunc that sets the titles, captions and descriptions in an answer to the given text.
 	withText := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {

@@ -33,7 +33,7 @@ type testedSource struct {
 	ownVideos  bool          // the source serves only the videos of the authorized account
 	lag        time.Duration // age of the counts that the source returns
 	rounds     bool          // the source rounds large counts, as sandbox.Rounded does
-	// listCalls is true if the source gets the video list of an account by separate calls. noAccounts is true if the source does not fetch
+	// listCalls is true if the source gets the video list of an account by separate calls. noAccounts is true if the source fetches no
 	// accounts.
 	listCalls, noAccounts bool
 }
@@ -162,9 +162,9 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 			}
 			found = found[1:]
 		}
-		require.False(h.t, h.testedSource.ownVideos, "the authorized account has too few videos")
+		require.False(h.t, h.testedSource.ownVideos, "the authorized account must have enough videos")
 	}
-	h.t.Fatal("no account has enough videos")
+	h.t.Fatal("an account must have enough videos")
 	return [3]sandbox.VideoTruth{}
 }
 
@@ -185,7 +185,7 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// trackedLink returns the link by which the tests track the video v. For Instagram, the link contains the handle, because the source of the
+// trackedLink returns the link by which the tests track a video. For Instagram, the link contains the handle, because the source of the
 // Graph API needs the handle to find a video.
 func (h *hostileTest) trackedLink(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {

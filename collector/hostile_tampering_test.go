@@ -11,62 +11,63 @@ import (
 	"unicode/utf16"
 )
 
-// setCounts replaces the named counts of the tampered videos in an answer by the parameter value. If names is empty, it replaces all counts.
-func setCounts(value any, names ...string) tamperFunc {
+// setCounts replaces the named counts of the tampered videos in an answer by the given value. If no names are given, it replaces all
+// counts.
+func setCounts(value any, countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(_, name string, at object, key string) {
-			if matchesAny(name, names) {
+			if matchesAny(name, countNames) {
 				at[key] = value
 			}
 		})
 	}
 }
 
-// matchesAny reports whether name is one of names. It returns true if names is empty.
+// matchesAny returns true if the name is in the list, or if the list is empty.
 func matchesAny(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// removeCounts removes the named counts of the tampered videos from an answer. If names is empty, it removes all counts.
-func removeCounts(names ...string) tamperFunc {
+// removeCounts removes the named counts of the tampered videos from an answer. If no names are given, it removes all counts.
+func removeCounts(countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(_, name string, at object, key string) {
-			if matchesAny(name, names) {
+			if matchesAny(name, countNames) {
 				delete(at, key)
 			}
 		})
 	}
 }
 
-// reformatCounts replaces each named count n of the tampered videos in an answer by the result of spell(n). If names is empty, it replaces
-// all counts.
-func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
+// reformatCounts replaces each named count of the tampered videos in an answer by the result of formatCount. If no names are given, it
+// replaces all counts.
+func reformatCounts(formatCount func(n int64) any, countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(_, name string, at object, key string) {
-			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && matchesAny(name, names) {
-				at[key] = spell(n)
+			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && matchesAny(name, countNames) {
+				at[key] = formatCount(n)
 			}
 		})
 	}
 }
 
-// forgeCounts replaces each named count n of the tampered videos in an answer by the result of change(n). It records these wrong values,
+// forgeCounts replaces each named count of the tampered videos in an answer by the result of a function. It records these wrong values,
 // because the collector cannot detect them.
-func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
+func forgeCounts(replacement func(n int64) int64, countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(id, name string, at object, key string) {
 			n, err := strconv.ParseInt(scalarText(at[key]), 10, 64)
-			if err != nil || !matchesAny(name, names) {
+			if err != nil || !matchesAny(name, countNames) {
 				return
 			}
-			n = change(n)
+			n = replacement(n)
 			b.addForged(id, n)
 			at[key] = convertToTypeOf(at[key], n)
 		})
 	}
 }
 
-// convertToTypeOf returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
+// convertToTypeOf returns a number in the type of a decoded JSON value: as a string if that value is a string, and as a number otherwise.
 func convertToTypeOf(sample any, n int64) any {
 	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
@@ -115,12 +116,12 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// changeItems returns a tamperFunc that calls the function change for each item of an answer with an id in tampering.tamperedIDs.
+// changeItems returns a tamperFunc that calls a function for each item of an answer with an id in tampering.tamperedIDs.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.changeEachItem(s, change) }
 }
 
-// replaceIDs replaces each id in tampering.tamperedIDs by replacement(id) in the whole body of an answer.
+// replaceIDs replaces each id in tampering.tamperedIDs everywhere in the body of an answer.
 func replaceIDs(replacement func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
@@ -131,7 +132,7 @@ func replaceIDs(replacement func(id string) string) tamperFunc {
 	}
 }
 
-// adjacentID returns an id that differs from id only in the last character.
+// adjacentID returns an id that differs from the given id only in the last character.
 func adjacentID(id string) string {
 	last := "4"
 	if strings.HasSuffix(id, last) {
@@ -194,7 +195,7 @@ func removeItems(b *tampering, s *response) {
 	})
 }
 
-// changeBody replaces the body of an answer by the result of the function change.
+// changeBody replaces the body of an answer by the result of a function.
 func changeBody(change func(body []byte) []byte) tamperFunc {
 	return func(_ *tampering, s *response) { s.body = change(s.body) }
 }
@@ -203,8 +204,8 @@ func replaceBody(body string) tamperFunc {
 	return changeBody(func([]byte) []byte { return []byte(body) })
 }
 
-// respondWith replaces the status and the body of an answer and sets header fields. The strings in header are alternately the name and the
-// value of a field.
+// respondWith replaces the status and the body of an answer and sets header fields. The last arguments are alternately the name and the
+// value of a header field.
 func respondWith(code int, body string, header ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)

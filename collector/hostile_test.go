@@ -27,9 +27,9 @@ const (
 	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched together. The videos are called known, unfetched and unaffected. Only known
-// and unaffected were fetched before. Unless a scenario says otherwise, the platform changes its answers about known and unfetched, but not
-// its answers about unaffected.
+// outcomes are the outcomes of three videos that are fetched together. Two of them, "known" and "unaffected", were fetched before. The
+// third one, "unfetched", was not. Unless a scenario says otherwise, the platform changes its answers about "known" and "unfetched", but
+// not about "unaffected".
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -37,7 +37,7 @@ type scenarioRun struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	videos    [3]sandbox.VideoTruth // the videos that are called known, unfetched and unaffected, in this order
+	videos    [3]sandbox.VideoTruth // the three videos: "known", "unfetched" and "unaffected"
 	callTimes []time.Time           // times at which targets were fetched
 	tampering *tampering
 	before    map[string]counts // stored counts before the platform changes its answers, by id of the video
@@ -58,8 +58,8 @@ func countsOf(c sandbox.Counts) counts {
 	return out
 }
 
-// beginScenario starts a scenario with three videos. It fetches two of them, which are called known and unaffected, but not the third one, which is
-// called unfetched. It then advances the clock by 25 hours, so that all three videos are due.
+// beginScenario starts a scenario with three videos. It fetches two of them ("known" and "unaffected"), but not the third one
+// ("unfetched"). It then advances the clock by 25 hours, so that all three videos are due.
 func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -235,7 +235,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 		}
 		for _, c := range append(r.dailyPoints(i), r.latestCounts(i)) {
 			for name, n := range c {
-				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "%s has a wrong count of %s: %s", v.ID, name, what)
+				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "video %s must have a correct count of %s: %s", v.ID, name, what)
 			}
 		}
 		for name, n := range r.latestCounts(i) {
@@ -275,7 +275,7 @@ func (r *scenarioRun) requireRecovery() {
 	}
 	for i, v := range r.videos {
 		at := r.target(i)
-		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
+		require.True(r.t, recovered(i), "video %s must have correct counts again after the platform answers correctly: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
 		require.Equal(r.t, r.correctCounts(i, at.fetchedAt.Time()), r.latestCounts(i), "%s", r.logged)
 	}
@@ -309,7 +309,7 @@ func (r *scenarioRun) fetchTampered(s scenario) {
 	r.logged.reset()
 	r.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(r.t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
+	require.Positive(r.t, r.tampering.changedAnswers.Load(), "at least one answer of the platform must have been changed")
 }
 
 // requireNotGone checks that no video is marked as gone after a single answer.
@@ -369,8 +369,8 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	h.dialer.requireOnlyAddress(t, h.url)
 }
 
-// allCombinations is a flag. If it is set, the test runs each scenario with every source on every database engine, which takes a quarter of
-// an hour. By default, it runs each scenario with two sources on SQLite and with one source on PostgreSQL.
+// allCombinations is a flag of the test. By default, the test runs each scenario with two sources on SQLite and with one source on
+// PostgreSQL. If the flag is set, it runs each scenario with every source on every database engine. That takes a quarter of an hour.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
 // TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the

@@ -128,8 +128,8 @@ func allValues(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders replaces every URL and page token in the JSON value v by linkPlaceholder. The parameter key is the name of the JSON
-// member whose value is v.
+// insertPlaceholders replaces every URL and page token in a JSON value by linkPlaceholder. The key is the name of the JSON member that has
+// this value.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

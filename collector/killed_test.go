@@ -285,18 +285,18 @@ func (k *killTest) stopCollectors() {
 const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
  AND next_at <= $1 AND claimed_by IS NULL`
 
-// hasWork returns true if any target is claimed, or is due at the time end. It also returns true if the database does not answer.
-func (k *killTest) hasWork(end time.Time) bool {
+// hasWork returns true if any target is claimed, or is due at the given time. It also returns true if the database does not answer.
+func (k *killTest) hasWork(dueUntil time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
-		store.InstantOf(end)).Scan(&busy)
+		store.InstantOf(dueUntil)).Scan(&busy)
 	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
-// progress is a measurement during a tick, in which the collectors fetch all due targets. The field calls is the number of calls to the
-// platforms so far. The field left is the number of due or claimed targets, or -1 if the database does not answer.
+// progress is a measurement during a tick, in which the collectors fetch all due targets.
 type progress struct {
-	calls, left int64
+	calls int64 // number of calls to the platforms so far
+	left  int64 // number of due or claimed targets; -1 if the database does not answer
 }
 
 func (k *killTest) measureProgress(end time.Time) progress {
@@ -309,14 +309,15 @@ func (k *killTest) measureProgress(end time.Time) progress {
 	return p
 }
 
-// runTick sets the clock to the time start and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
-func (k *killTest) runTick(start time.Time, faults []fault) {
+// runTick sets the clock to the time of a tick and waits until the collectors have fetched all due targets. Meanwhile it causes the given
+// faults.
+func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
 	k.scheduleNextFault()
-	k.clock.Set(start)
+	k.clock.Set(tickTime)
 	end := func() time.Time { return k.clock.Now() }
-	if start.Equal(start.Truncate(24 * time.Hour).Add(lastTick)) {
+	if tickTime.Equal(tickTime.Truncate(24 * time.Hour).Add(lastTick)) {
 		end = func() time.Time { return k.clock.Now().Add(endOfDayMargin) }
 	}
 	poll := time.NewTicker(*killedPoll)
@@ -331,7 +332,7 @@ func (k *killTest) runTick(start time.Time, faults []fault) {
 			k.server.Crash(k.t)
 			k.crashed++
 		case <-timeout.C:
-			require.Fail(k.t, "the collectors did not finish in time", "%s", start)
+			require.Fail(k.t, "the collectors must finish in time", "%s", tickTime)
 		}
 		k.startMissingCollectors()
 		if !k.hasWork(end()) {
@@ -339,7 +340,7 @@ func (k *killTest) runTick(start time.Time, faults []fault) {
 		}
 		if n%idlePolls == 0 {
 			now := k.measureProgress(end())
-			if now == before && k.clock.Now().Add(clockStep).Day() == start.Day() { // nothing has changed: advance the clock, but not to the next day
+			if now == before && k.clock.Now().Add(clockStep).Day() == tickTime.Day() { // nothing has changed: advance the clock, but not to the next day
 				k.clock.Advance(clockStep)
 			}
 			before = now
@@ -398,7 +399,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	k.stopCollectors()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: not more units must be used than the budget has", window)
 	}
 	// Run the daily job once more, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))

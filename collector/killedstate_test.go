@@ -88,11 +88,11 @@ func (k *killTest) requireTruePoints() (points int) {
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
 		correct, ok := platforms.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "video %s has counts although it was not visible on %s", s.id, day)
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "video %s must have no counts on %s, because it was not visible", s.id, day)
 		for name, pair := range map[string][2]*int64{"views": {views, &correct.Counts.Views}, "likes": {likes, correct.Counts.Likes}, "comments": {comments, correct.Counts.Comments}} {
 			if pair[0] != nil {
-				require.NotNil(k.t, pair[1], "wrong %s of video %s on %s", name, s.id, day)
-				require.Equal(k.t, *pair[1], *pair[0], "wrong %s of video %s on %s", name, s.id, day)
+				require.NotNil(k.t, pair[1], "the %s of video %s on %s must be correct", name, s.id, day)
+				require.Equal(k.t, *pair[1], *pair[0], "the %s of video %s on %s must be correct", name, s.id, day)
 			}
 		}
 		s.at = max(created.Day(), last-store.DailyDays+1)
@@ -109,7 +109,7 @@ func (k *killTest) requireTruePoints() (points int) {
 			always = always && correct.State == sandbox.Public
 		}
 		if always {
-			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s does not have a point for each day", s.id, s.org)
+			require.Equal(k.t, int(last-s.at)+1, n, "video %s of organisation %s must have a point for each day", s.id, s.org)
 		}
 	}
 	return points
@@ -159,7 +159,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	require.Equal(t, *killedKills, disturbed.killed)
 	require.Equal(t, *killedCrashes, disturbed.crashed)
 	reclaimed := disturbed.reclaimedTargets()
-	require.Positive(t, reclaimed, "no collector was killed while it had claimed targets")
+	require.Positive(t, reclaimed, "at least one collector must have been killed while it had claimed targets")
 
 	want, got := readState(t, undisturbed.db), readState(t, disturbed.db)
 	var report strings.Builder
@@ -189,7 +189,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	}
 }
 
-// rowsNotIn returns the elements of rows that do not occur in excluded. Both slices must be sorted.
+// rowsNotIn returns the rows that are not excluded. Both slices must be sorted.
 func rowsNotIn(rows, excluded []string) []string {
 	var left []string
 	for _, r := range rows {

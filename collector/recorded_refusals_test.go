@@ -106,16 +106,15 @@ func recordedRefusals() map[string][]recordedRefusal {
 	}
 }
 
-// videoSet is a set of tracked videos of one platform. The platform refuses to answer about the videos in bad, and answers about the videos
-// in good.
+// videoSet is a set of tracked videos of one platform. The platform refuses to answer about some of them, and answers about the others.
 type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	bad, good []string // ids of the refused and of the answered videos
+	bad, good []string // ids of the videos that the platform refuses, and of the others
 }
 
-// trackVideos tracks the given numbers of videos that the platform will answer about (good) and will refuse (bad). The bad videos belong to
+// trackVideos tracks videos about which the platform will answer (good), and videos that it will refuse (bad). The bad videos belong to
 // different accounts if the tested source serves more than one account.
 func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
@@ -167,7 +166,7 @@ func (c *videoSet) fetchDue() {
 	}
 }
 
-// refuseVideos makes the platform send the error answer r to every request that contains one of the ids.
+// refuseVideos makes the platform send an error answer to every request that contains one of the bad ids.
 func (c *videoSet) refuseVideos(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scriptedSource is a source of TikTok videos. Its function answer decides which calls fail.
+// scriptedSource is a source of TikTok videos whose function answer decides which calls fail.
 type scriptedSource struct {
 	batch  int
 	answer func(batch []source.Target) error // function that returns the error of the call for a batch, or nil if the call succeeds; the function may also panic
@@ -76,7 +76,7 @@ func containsAny(batch []source.Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// refusalTest has a collector with one scriptedSource, and an organisation that tracks the videos in ids.
+// refusalTest has a collector with one scriptedSource, and an organisation that tracks videos.
 type refusalTest struct {
 	t    *testing.T
 	db   *storetest.DB
@@ -138,7 +138,7 @@ func (s *refusalTest) newCollector() *Collector {
 	return c
 }
 
-// fetchDue runs the collector c until no target is due.
+// fetchDue runs a collector until no target is due.
 func (s *refusalTest) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -182,9 +182,9 @@ func (s *refusalTest) pauseClass() source.Class {
 	return ""
 }
 
-// otherIDs returns the ids of all tracked videos except the ids in excluded.
-func (s *refusalTest) otherIDs(excluded ...string) []string {
-	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(excluded, id) })
+// otherIDs returns the ids of all tracked videos except the excluded ones.
+func (s *refusalTest) otherIDs(excludedIDs ...string) []string {
+	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(excludedIDs, id) })
 }
 
 func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
@@ -260,7 +260,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 				other := s.newCollector() // fetch with a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
-					require.Empty(t, s.pauseClass(), "after %d calls", i)
+					require.Empty(t, s.pauseClass(), "the source must not be paused after %d calls", i)
 					s.makeDue(s.ids[i])
 					s.fetchDue([]*Collector{s.Collector, other}[i%2])
 				}
@@ -336,12 +336,12 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDue(s.Collector)
 			require.Equal(t, class, s.pauseClass())
-			require.LessOrEqual(t, s.callCount(), 11, "the batch must not be divided further after enough targets were refused")
+			require.LessOrEqual(t, s.callCount(), 11, "after enough targets were refused, the batch must not be divided further")
 			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
 			s.makeDue(s.ids...)
 			s.fetchDue(s.Collector)
-			require.Equal(t, asked+1, s.callCount(), "a refused batch must not be divided before the source has answered a call")
+			require.Equal(t, asked+1, s.callCount(), "a batch that is refused again must not be divided, because the source has not answered any call since")
 			require.Equal(t, class, s.pauseClass())
 		})
 	}
@@ -367,7 +367,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 		}
 		s.fetchDue(s.Collector)
 		require.Len(t, s.fetchedVideos(), 50)
-		require.Equal(t, 7, s.callCount(), "there must be one call for 50 targets, two for 25, and four for 12 or 13")
+		require.Equal(t, 7, s.callCount(), "the collector must make one call for 50 targets, two calls for 25 targets each, and four calls for 12 or 13 targets each")
 		require.Empty(t, s.pauseClass())
 	})
 }

@@ -20,7 +20,7 @@ func (w *testSystem) renameAccount(p link.Platform, handle string, otherAccount 
 	w.sendControl(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "new_handle": newHandle, "reuse": otherAccount})
 }
 
-// newOrganisation returns a copy of w with a new organisation. The copy has the database and the sandbox of w.
+// newOrganisation returns a copy of the test's system with a new organisation. The copy has the same database and sandbox.
 func (w *testSystem) newOrganisation() *testSystem {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
@@ -28,8 +28,8 @@ func (w *testSystem) newOrganisation() *testSystem {
 	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that the stored account ref has the given handle, the correct number of followers, and only videos of this account.
-// It also checks that the store finds the account by a link with the handle.
+// requireHandle checks that a stored account has the given handle, the correct number of followers, and only videos of this account. It
+// also checks that the store finds the account by a link with the handle.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -47,7 +47,7 @@ func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	for id, v := range videos {
 		author, ok := w.sandbox.World().Video(a.Platform, id, w.db.Clock.Now())
 		require.True(w.t, ok)
-		require.Equal(w.t, correct.ID, author.Account.ID, "a video of another account")
+		require.Equal(w.t, correct.ID, author.Account.ID, "the video must belong to the account")
 		require.Equal(w.t, handle, v.Username)
 	}
 	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
@@ -113,8 +113,8 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount tracks the account that now has the given handle. Before the rename, the account ref had this handle.
-// requireOtherAccount checks that the tracked account is not ref, and that the stored followers of ref do not change.
+// requireOtherAccount tracks the account that now has the given handle. Before the rename, another stored account had this handle.
+// requireOtherAccount checks that the two are different accounts, and that the stored followers of the earlier one do not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -146,23 +146,23 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					w.deferDetails(untilAllAccountsAreDue)
 					db.Clock.Advance(untilAllAccountsAreDue)
 					if otherAccount {
-						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "another account now has the handle "+handle)
+						w.waitForLog("no numbers stored for the target", "kind=account", "platform="+string(p), "class=handle_reused", "another account now has the handle "+handle)
 					} else {
-						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
+						w.waitForLog("no numbers stored for the target", "kind=account", "platform="+string(p), "class=gone")
 					}
 					w.waitForIdleQueue()
 					a := w.storedAccount(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.waitFor("the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
+					w.waitUntil("until the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
 
 					db.Clock.Advance(8 * 24 * time.Hour) // after eight days, the details of the videos are due again
 					w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
-					w.waitFor("all videos have the new handle", func() bool {
+					w.waitUntil("until all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
 								return false
@@ -190,7 +190,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.startCollector("meta")
 				w.waitForAccountFetch(ref, 0)
-				w.waitFor("the videos have counts", func() bool {
+				w.waitUntil("until the videos have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
 				before := w.storedAccount(ref)
@@ -201,12 +201,12 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				w.renameAccount(link.Instagram, handle, otherAccount)
 				db.Clock.Advance(untilAllAccountsAreDue)
 				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[otherAccount]
-				w.waitForLog("no number written", "kind=account", "platform=instagram", class)
+				w.waitForLog("no numbers stored for the target", "kind=account", "platform=instagram", class)
 				a := w.storedAccount(ref)
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 				if otherAccount {
-					w.waitFor("the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
+					w.waitUntil("until the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
 					w.requireOtherAccount(handle, ref)
 				}
 			})
@@ -255,7 +255,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				db.Clock.Advance(late)
 				stop = w.startCollectorWith(w.newSources("sandbox")...)
 				if late > untilAllAccountsAreDue {
-					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "it is not known which account now has the handle "+handle)
+					w.waitForLog("no numbers stored for the target", "kind=account", "platform=instagram", "class=missing", "it is not known which account now has the handle "+handle)
 					a := w.storedAccount(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
@@ -271,7 +271,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				w.renameAccount(link.Instagram, handle, true)
 				db.Clock.Advance(10 * 24 * time.Hour)
 				w.startCollectorWith(w.metaSources()...)
-				w.waitForLog("no number written", "source=instagram", "kind=account", "class=handle_reused")
+				w.waitForLog("no numbers stored for the target", "source=instagram", "kind=account", "class=handle_reused")
 				require.Equal(t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 			})
 		})

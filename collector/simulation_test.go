@@ -48,7 +48,7 @@ const simulationStep = 10 * time.Minute
 // simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses the store in the field fast, which does not check SQL
+	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses another store, which does not check SQL
 	fast  *store.Store
 	clock simulationClock
 	// platformNow returns the time for which the simulated platforms return their counts.
@@ -134,17 +134,17 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation creates a simulation with new organisations in a database. The parameter clock is the clock of the collector. The function
-// platformNow returns the current time of the platforms, which may differ from the time of clock.
-func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platformNow func() time.Time) *simulation {
+// newSimulation creates a simulation with new organisations in a database. platformNow returns the current time of the platforms, which may
+// differ from the time of the collector's clock.
+func newSimulation(t *testing.T, db *storetest.DB, collectorClock simulationClock, platformNow func() time.Time) *simulation {
 	t.Helper()
-	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
+	collectorClock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	require.NoError(t, err)
-	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now})
+	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: collectorClock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
-	s := &simulation{t: t, db: db, fast: fast, clock: clock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
+	s := &simulation{t: t, db: db, fast: fast, clock: collectorClock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
 		known: map[string]bool{}, scheduled: map[string]scheduledFetch{}, units: map[string]int64{}, requests: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
@@ -162,12 +162,11 @@ func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platfo
 	return s
 }
 
-// newCollector returns a started collector with the given budgets. The parameter limits has the number of units that each budget allows a
-// day.
-func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
+// newCollector returns a started collector with the given budgets. dailyLimits has the number of units that each budget allows a day.
+func (s *simulation) newCollector(dailyLimits map[string]int64) *collector.Collector {
 	s.t.Helper()
-	s.limits = limits
-	sources, err := simulatedSources("http://sandbox", s.client, s.clock.Now, limits)
+	s.limits = dailyLimits
+	sources, err := simulatedSources("http://sandbox", s.client, s.clock.Now, dailyLimits)
 	require.NoError(s.t, err)
 	for i, source := range sources {
 		sources[i] = recordingSource{source, s}
@@ -204,7 +203,7 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 	return sources, nil
 }
 
-// findVideos returns n videos of a platform that are not tracked yet. It takes at most perAccount videos of each account, the newest ones.
+// findVideos returns n videos of a platform that are not tracked yet. It takes only the newest videos of each account, at most perAccount.
 func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
@@ -226,7 +225,7 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 	return found
 }
 
-// track tracks each link for one or more random organisations: 30 % of the links for two to four organisations, the other links for one.
+// track tracks each link for random organisations: 30 % of the links for two to four organisations, and the other links for one.
 func (s *simulation) track(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}
@@ -263,7 +262,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	now := s.clock.Now()
 	ids, fetched := make([]string, 0, len(s.requests)), maps.Clone(s.requests)
 	for id, n := range s.requests {
-		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
+		require.Equal(s.t, 1, n, "video %s must be fetched once, but was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
 		// A fetch that was scheduled less than an hour after the previous fetch is a retry. Its time is not compared with the schedule.
 		if p, ok := s.scheduled[id]; ok && p.next.Sub(p.at) >= time.Hour {
@@ -272,7 +271,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 			day.fetches++
 			day.maxDeviation = max(day.maxDeviation, deviation)
 			if deviation > 0.05 {
-				s.t.Logf("%s was due at %s and was fetched at %s", id, p.next, now)
+				s.t.Logf("video %s must be fetched at %s, but was fetched at %s", id, p.next, now)
 				day.late++
 			}
 		}
@@ -324,7 +323,7 @@ func (s *simulation) countAges() map[queue.Lane]quantile {
 	return out
 }
 
-// runDay simulates one day with the collector c and appends its measurements to s.days.
+// runDay simulates one day with a collector and appends the measurements of the day to s.days.
 func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.totalUsedUnits()
@@ -340,7 +339,7 @@ func (s *simulation) runDay(c *collector.Collector) {
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(s.t, n, s.limits[budget], "%s: more units used than the budget has", window)
+		require.LessOrEqual(s.t, n, s.limits[budget], "%s: not more units must be used than the budget has", window)
 	}
 }
 
@@ -394,11 +393,11 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	for i, d := range s.days {
 		fetches, late = fetches+d.fetches, late+d.late
 		if i >= shortTo+8 || i < shortFrom {
-			require.Zero(t, d.throttle, "day %d: nothing may be throttled, because the budgets are large enough", i+1)
+			require.Zero(t, d.throttle, "day %d: the fetches must not be throttled, because the budgets are large enough", i+1)
 		}
 	}
 	require.Positive(t, fetches)
-	require.Zero(t, late, "no fetch may be late (%d fetches)", fetches)
+	require.Zero(t, late, "all fetches must be in time (%d fetches)", fetches)
 	require.Positive(t, s.days[shortTo-1].throttle, "Instagram's videos must be throttled while the budget is too small")
 	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
 	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")

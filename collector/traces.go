@@ -13,7 +13,7 @@ import (
 )
 
 // startCollectSpan starts the span in which a worker claims due targets, fetches them and stores the answers. It returns a context with the
-// span. The method claim calls startCollectSpan only if a target is due, so that an idle collector does not send a trace for each poll.
+// span. worker.claim calls it only if a target is due, so that an idle collector does not send a trace for each poll.
 func (w *worker) startCollectSpan(ctx context.Context) context.Context {
 	ctx, _ = tracing.Root(ctx, w.Traces, "collect "+w.source.Name(), trace.WithAttributes(attribute.String("reeltally.source", w.source.Name())))
 	return ctx

@@ -57,7 +57,7 @@ type workerGroup struct {
 	candidates int
 }
 
-// newWorkers returns new workers for the source s. Their number is Options.Concurrency or, if that is 0, the result of s.Concurrency.
+// newWorkers returns new workers for a source. Their number is Options.Concurrency or, if that is 0, the result of Source.Concurrency.
 func (c *Collector) newWorkers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	if c.Concurrency > 0 {
@@ -76,8 +76,8 @@ func (c *Collector) newWorkers(s source.Source) []*worker {
 	return workers
 }
 
-// run repeatedly calls claimAndFetch until ctx ends. It calls stop if the numbers of the source must not be stored in the database, because
-// either the numbers or the database are made up by a sandbox.
+// run repeatedly calls claimAndFetch until ctx ends. It calls stop in two cases: the source gives numbers of a sandbox and the database has
+// real numbers, or the source gives real numbers and the database has numbers of a sandbox.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.runSafely(ctx, func() error { _, err := w.claimAndFetch(ctx, true); return err }, "source", w.source.Name())
@@ -91,10 +91,10 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
-// the parameter poll is true, it waits for the poll interval before it returns.
-func (w *worker) claimAndFetch(ctx context.Context, poll bool) (busy bool, err error) {
-	ctx, claim, err := w.claim(ctx, poll)
+// claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. If
+// waitIfIdle is true, it then waits for the poll interval before it returns.
+func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool, err error) {
+	ctx, claim, err := w.claim(ctx, waitIfIdle)
 	defer func() { endCollectSpan(ctx, claim, err) }()
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
@@ -126,9 +126,9 @@ func (w *worker) claimAndFetch(ctx context.Context, poll bool) (busy bool, err e
 }
 
 // claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.releaseWorker is called. If no
-// target is due, the returned claim is empty, and if the parameter poll is true, claim waits for the poll interval before it returns. If a
-// target is due, claim starts a span, and the returned context contains this span.
-func (w *worker) claim(ctx context.Context, poll bool) (withSpan context.Context, claim queue.Claim, err error) {
+// target is due, the returned claim is empty. If waitIfIdle is true, claim then waits for the poll interval before it returns. If a target
+// is due, claim starts a span, and the returned context contains this span.
+func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -147,22 +147,22 @@ func (w *worker) claim(ctx context.Context, poll bool) (withSpan context.Context
 		return ctx, queue.Claim{}, err
 	case len(claim.Targets) > 0:
 		w.group.countBusy(claim, 1)
-	case poll:
+	case waitIfIdle:
 		wait(ctx, schedule.Jitter(w.Poll), w.group.free)
 	}
 	return ctx, claim, nil
 }
 
-// claimFromLanes leases the targets of one call from the given lanes. If the parameter idle is true, it leases only targets of organisations that have
-// no claimed target.
-func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, idle bool) (claim queue.Claim, err error) {
+// claimFromLanes leases the targets of one call from the given lanes. If onlyIdleOrganisations is true, it leases only targets of
+// organisations that have no claimed target.
+func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdleOrganisations bool) (claim queue.Claim, err error) {
 	ctx, span := tracing.Start(ctx, "claim")
 	defer func() { tracing.End(span, err) }()
 	if err := w.updateThrottles(ctx); err != nil {
 		return claim, err
 	}
 	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.claimableKinds(), Lanes: weightedOrder(lanes),
-		Idle: idle, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
+		Idle: onlyIdleOrganisations, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
 // claimableKinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
@@ -174,16 +174,16 @@ func (g *workerGroup) claimableKinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// countBusy adds delta, which is 1 or -1, to the number of busy workers. If the claimed target in c is an account, it also adds delta to the
-// number of workers that fetch accounts.
-func (g *workerGroup) countBusy(c queue.Claim, delta int32) {
-	g.busy.Add(delta)
+// countBusy adds the change, which is 1 or -1, to the number of busy workers. If the claimed target is an account, it also adds the change
+// to the number of workers that fetch accounts.
+func (g *workerGroup) countBusy(c queue.Claim, change int32) {
+	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
-		g.accounts.Add(delta)
+		g.accounts.Add(change)
 	}
 }
 
-// releaseWorker counts the worker of the claim c as free again. It also wakes the worker that waits for the next poll, so that this worker
+// releaseWorker counts the worker of a claim as free again. It also wakes the worker that waits for the next poll, so that this worker
 // looks for due targets immediately.
 func (g *workerGroup) releaseWorker(c queue.Claim) {
 	g.countBusy(c, -1)
@@ -201,7 +201,7 @@ type call struct {
 	group    string // the result of Source.Group for these targets
 }
 
-// callFor returns the call by which the worker's source is asked for the target t.
+// callFor returns the call by which the worker's source is asked for a target.
 func (w *worker) callFor(t source.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
@@ -210,10 +210,10 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it. The
-// result lease is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the
+// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it.
+// leaseTime is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the
 // size. A target that makes its calls fail is therefore requested alone after a few attempts.
-func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
+func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {
 	now := w.Now()
 	first := w.requestFor(due[0], now)
 	wanted, most := w.callFor(first), len(due)
@@ -233,7 +233,7 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 	return batch, w.fetchTimeout(first) + leaseMargin
 }
 
-// fetchTimeout returns the time limit for a fetch of targets like t. A fetch of videos has time for two calls, because some sources need a
+// fetchTimeout returns the time limit for a fetch of such targets. A fetch of videos has time for two calls, because some sources need a
 // second call.
 func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
@@ -244,8 +244,8 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 
 // fetch asks the source for a batch of targets and stores the answers. If the source refuses the batch as a whole, fetch asks again for
 // each half. A panic while a batch is handled has the same effect as a refusal. If a video is not found under one handle, fetch asks again
-// with the next handle. The parameter tried has the handles that were tried so far.
-func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
+// with the next handle.
+func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searches) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target
 	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
@@ -255,7 +255,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			defer cancel()
 			replies, err := call(calling)
 			for _, reply := range replies {
-				next, stored := w.storeReply(ctx, claim, reply, tried)
+				next, stored := w.storeReply(ctx, claim, reply, triedHandles)
 				again, err = append(again, next...), errors.Join(err, stored)
 			}
 			return err
@@ -274,14 +274,14 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			continue // another collector fetches the targets of this batch
 		}
 		if err == nil {
-			err = w.fetch(ctx, claim, next, tried)
+			err = w.fetch(ctx, claim, next, triedHandles)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// storeReply stores the results in reply. It returns the batches that must be fetched again immediately: the halves of a batch that the
+// storeReply stores the results of a call. It returns the batches that must be fetched again immediately: the halves of a batch that the
 // source refused as a whole, or videos that must be requested with another handle.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
@@ -307,7 +307,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		o := w.outcome(t, r, mixedUp[i], reply.At)
 		o.TriedHandles = search.tried
 		if r.Failed == nil && (o.Facts == nil && r.Account == nil || o.Detail != "") {
-			w.Logger.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
+			w.Logger.InfoContext(ctx, "no numbers stored for the target", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
 		}
 		if t.Kind == source.KindVideo {
@@ -327,8 +327,8 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	return again, err
 }
 
-// addToBatch adds the target t to the first of the batches that is not full and can be requested together with t. If there is no such
-// batch, it adds a new batch.
+// addToBatch adds a target to a batch that is not full and whose targets can be requested together with it. If there is no such batch, it
+// adds a new one.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {
@@ -340,13 +340,13 @@ func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]sour
 	return append(batches, []source.Target{t})
 }
 
-// panicError is the error for a recovered panic. The field value is the argument of panic.
+// panicError is the error for a recovered panic.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// runSafely runs f and returns its error. If f panics, runSafely logs the panic with its stack and attrs (keys and values for the logger),
-// and returns the panic as a *panicError.
+// runSafely runs a function and returns its error. If the function panics, runSafely logs the panic with its stack and the given log
+// attributes, and returns the panic as a *panicError.
 func (c *Collector) runSafely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -13,8 +13,8 @@ import (
 
 var both = options{engines: []string{"sqlite", "postgres"}}
 
-// runGoTest runs `go test` on the test functions in body, which is Go source. It passes the events of go test to the function run, and returns
-// the output and the error of run.
+// runGoTest runs `go test` on test functions, which are given as Go source. It passes the events of go test to the command, and returns the
+// output and the error of the command.
 func runGoTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,14 +29,14 @@ func runGoTest(t *testing.T, opts options, body string) (output string, err erro
 	return out.String(), err
 }
 
-// runEvents calls the function run with the given events of `go test -json`, one on each line. It returns the output and the error of run.
+// runEvents passes events of `go test -json`, one on each line, to the command. It returns the output and the error of the command.
 func runEvents(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)
 	return out.String(), err
 }
 
-// cellsOf finds the line of the table that begins with the cell name, and returns the other cells of this line.
+// cellsOf finds the line of the table that begins with the given cell, and returns the other cells of this line.
 func cellsOf(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {
@@ -73,7 +73,7 @@ func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
 		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestA/*/keeps_a_name"))
 		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestB/*"))
 		require.NotContains(t, table, "TestPlain")
-		require.NotContains(t, table, "TestA/*  ", "a test with subtests is not a case itself")
+		require.NotContains(t, table, "TestA/*  ", "a test with subtests must not count as a test case")
 		require.Contains(t, table, "2 cases passed on sqlite and postgres.")
 	})
 

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// pageOf passes the given statements to the function run, as recorded statements of one function on Citus. It returns the page that run
-// writes, and the error of run.
+// pageOf runs the command with the given statements, as if one function had recorded them on Citus. It returns the page and the error of
+// the command.
 func pageOf(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -35,7 +35,7 @@ func TestStatements_pageShowsCountsAndNodesOfStatements(t *testing.T) {
 		`SELECT name FROM organisations WHERE id = $1`, `DELETE FROM fetch_targets WHERE id = $1`, `SAVEPOINT sp`,
 		`DELETE FROM fetch_subscriptions WHERE organisation_id = $1`, `ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202611 DEFAULT`)
 	require.NoError(t, err)
-	require.Contains(t, got, "| citus | 7 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "the second statement is the same as the first one")
+	require.Contains(t, got, "| citus | 7 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "two equal statements must count as one")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | one shard | 2 | videos |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | any node | 1 | organisations |\n")
 	require.Contains(t, got, "| all nodes (change of a table) | 1 | snapshots_daily |\n")

@@ -36,8 +36,8 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 				{"rate_limited", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"source paused"`, `"class":"rate_limited"`, `"until"`}},
 				{"server_error", 0, link.YouTube, []string{`"source":"youtube"`, `"call failed, source not paused"`, `"class":"temporary"`, `"id"`}},
 				{"truncated", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"call failed, source not paused"`, `"class":"temporary"`, `"id"`}},
-				{"zeros", 0, link.YouTube, []string{`"no number written"`, "no views though the video is not new", `"next_at"`}},
-				{"zeros", 0, link.TikTok, []string{`"no number written"`, "no views though the video is not new", `"next_at"`}},
+				{"zeros", 0, link.YouTube, []string{`"no numbers stored for the target"`, "no views though the video is not new", `"next_at"`}},
+				{"zeros", 0, link.TikTok, []string{`"no numbers stored for the target"`, "no views though the video is not new", `"next_at"`}},
 				{"quota_spent", 0, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"quota_spent"`, `"until"`}},
 			} {
 				name := c.fault + " of " + string(c.platform)

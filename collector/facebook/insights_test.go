@@ -28,7 +28,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 		"missing permission, code 200":                   {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
 		"missing permission, code 299":                   {graphError(299, 0, "(#299) Permissions error"), reel, 3},
 		"insights are not supported":                     {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
-		"too few viewers, and no public views":           {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
+		"too few viewers and no public views":            {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
 		"the owner of the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

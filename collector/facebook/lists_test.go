@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveEndlessList starts a server with one Facebook page whose list of reels never ends. The parameter videos is a function that returns the ids
-// of the reels on a page, by page number. The result calls is the number of requests for the list.
-func serveEndlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
+// serveEndlessList starts a server with one Facebook page whose list of reels never ends. idsOfPage returns the ids of the reels on a page
+// of the list, by page number. calls is the number of requests for the list.
+func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func serveEndlessList(t *testing.T, videos func(page int) []string) (base string
 			calls.Add(1)
 			page, _ := strconv.Atoi(r.URL.Query().Get("after"))
 			var entries []string
-			for _, id := range videos(page) {
+			for _, id := range idsOfPage(page) {
 				entries = append(entries, `{"id":"`+id+`"}`)
 			}
 			_, _ = fmt.Fprintf(w, `{"data":[%s],"paging":{"cursors":{"before":"%d","after":"%d"},"next":"https://graph.facebook.com/v25.0/1/video_reels?after=%d"}}`,
@@ -48,15 +48,15 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 		videos       func(page int) []string
 		calls, found int
 	}{
-		"the first page is empty": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
-		"the list has more videos than requested": {60, func(page int) []string {
+		"an empty first page": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
+		"a list with more videos than requested": {60, func(page int) []string {
 			ids := make([]string, 25)
 			for i := range ids {
 				ids[i] = fmt.Sprint(1139247764231800 + 25*page + i)
 			}
 			return ids
 		}, 3, 75},
-		"all pages are empty": {30, func(int) []string { return nil }, 4, 0},
+		"only empty pages": {30, func(int) []string { return nil }, 4, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,21 +74,21 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 	}
 }
 
-// listedIDs returns the ids of the videos of a Facebook page, in the order of the result of Fetch. The parameters videos and reels are the JSON
-// of the page's two lists.
-func listedIDs(t *testing.T, videos, reels string) (ids []string) {
+// listedIDs returns the ids of the videos of a Facebook page, in the order in which Fetch returns them. videosJSON and reelsJSON are the
+// page's two lists.
+func listedIDs(t *testing.T, videosJSON, reelsJSON string) (ids []string) {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := `{"id":"` + mira + `","username":"mira.cooks"}`
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/videos"):
-			answer = videos
+			answer = videosJSON
 		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			answer = reels
+			answer = reelsJSON
 		}
 		if answer[0] == '[' {
 			if !slices.Contains(strings.Split(r.URL.Query().Get("fields"), ","), "from") {
-				t.Error("the request does not ask which page published each video")
+				t.Error("the request must ask which page published each video")
 			}
 			answer = `{"data":` + answer + `}`
 		}
@@ -111,12 +111,12 @@ func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {
 	ids := listedIDs(t, `[{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"},{"id":"1139247764231802"},{"id":"1139247764231803","created_time":"2026-10-01T10:00:00+0000"}]`,
 		`[{"id":"1139247764231804","created_time":"2026-11-02T10:00:00+0000"},{"id":"1139247764231801","created_time":"2026-11-01T10:00:00+0000"}]`)
 	require.Equal(t, []string{"1139247764231804", "1139247764231801", "1139247764231803", "1139247764231802"}, ids,
-		"the newest video comes first, and the video without an upload time comes last")
+		"the newest video must come first, and the video without an upload time must come last")
 }
 
 func TestSource_skipsListedVideosOfOtherPages(t *testing.T) {
 	t.Parallel()
 	ids := listedIDs(t, `[{"id":"1139247764231801","from":{"id":"`+mira+`"}},{"id":"1139247764231802","from":{"id":"100000000000001"}},{"id":"1139247764231803"}]`,
 		`[{"id":"1139247764231804","from":{"id":"100000000000001"}}]`)
-	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "videos of the page, and videos whose page is unknown")
+	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "only videos of the page and videos whose page is unknown must be returned")
 }

@@ -113,9 +113,9 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	for range 2 {
 		r, err := w.fetch(t, video(pancakes))
 		require.NoError(t, err)
-		require.Equal(t, mira, *r.Facts.Username, "a page without a handle is named by its id")
+		require.Equal(t, mira, *r.Facts.Username, "a page without a handle must be named by its id")
 	}
-	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle is cached for a day")
+	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle must be cached for a day")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	w.now.Store(&later)
 	_, err := w.fetch(t, video(pancakes))

@@ -33,8 +33,8 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith starts a sandbox and returns a source for it. If the function change is not nil, it is called before the source is
-// created and can change the options and the sandbox's data.
+// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it is called before the source is created, and can
+// change the options and the sandbox's data.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -231,11 +231,11 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"the business limit is used up":    {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
+		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"spent business limit":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

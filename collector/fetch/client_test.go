@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint returns an endpoint for the test server with the URL base. The endpoint may connect to a private address, because no URL of a
-// public platform is configured.
+// newEndpoint returns an endpoint for the test server with the given URL. The endpoint may connect to a private address, because no URL of
+// a public platform is configured.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)
@@ -58,7 +58,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 			Header: http.Header{"x-api-key": {"K"}},
 		})
 		require.NoError(t, err)
-		require.Equal(t, http.StatusTeapot, res.Status, "returns a response with an error status without an error")
+		require.Equal(t, http.StatusTeapot, res.Status, "an answer with an error status must be returned without an error")
 		require.Equal(t, `{}`, string(res.Body))
 		require.True(t, res.Sandbox)
 

@@ -77,7 +77,7 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 	answered, refused := 0, 0
 	for i := range rounds {
 		_, err := e.Do(t.Context(), fetch.Request{URL: e.Address()})
-		require.Error(t, err, "there is no server at this port of the public address")
+		require.Error(t, err, "the request must fail, because there is no server at this port of the public address")
 		if _, err = standard.Do(t.Context(), fetch.Request{URL: standard.Address()}); err == nil {
 			answered++
 			client.Close()

@@ -26,7 +26,7 @@ func TestChangeDuringPause_storesOnlyLongPausesAndEachPauseOnce(t *testing.T) {
 		change := ChangeDuringPause(queue.Target{}, "youtube", until, class, "paused", now)
 		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)
 	}
-	require.Nil(t, ChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "the pause is already stored")
+	require.Nil(t, ChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "a pause must not be stored twice")
 }
 
 // Requirements in docs/coverage.md: 11.1-02

@@ -121,15 +121,15 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		header, value string
 		delay, stop   time.Duration
 	}{
-		"74 % of the app's limit is used":             {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
-		"85 % of the app's limit is used":             {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
-		"95 % of the app's limit is used":             {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
-		"90 % of a business limit is used":            {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
-		"Meta reports when a business limit ends":     {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"Meta reports an impossibly long wait":        {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"the header has a string instead of a number": {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"the header has truncated JSON":               {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"the header has a list instead of an object":  {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"74 % of the app's limit used":               {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
+		"85 % of the app's limit used":               {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
+		"95 % of the app's limit used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
+		"90 % of a business limit used":              {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
+		"business limit with a known end":            {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
+		"business limit with an impossibly late end": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"header with a string instead of a number":   {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"header with truncated JSON":                 {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"header with a list instead of an object":    {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,12 +137,12 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 			require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
 			p.respond(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
 			_, err := p.Get(t.Context(), nil, "1", nil)
-			require.NoError(t, err, "Get returns the answer even if its headers report that the limit is used up")
+			require.NoError(t, err, "Get must return the answer even if its headers report that the limit is used up")
 			<-p.requests
 			p.respond(http.StatusOK, `{"id":"1"}`, nil)
 			if tt.delay > 0 {
 				p.setClock(sourcetest.Now.Add(tt.delay - time.Second))
-				require.Empty(t, p.Plan(3), "calls are delayed")
+				require.Empty(t, p.Plan(3), "calls must be delayed")
 				p.setClock(sourcetest.Now.Add(tt.delay))
 			}
 			require.Len(t, p.Plan(3), 1)
@@ -152,7 +152,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
 				require.Contains(t, f.Detail, "of Meta's limit is used")
-				require.Empty(t, p.requests, "no request must be sent")
+				require.Empty(t, p.requests, "a request must not be sent")
 				p.setClock(sourcetest.Now.Add(tt.stop))
 			}
 			_, err = p.Get(t.Context(), nil, "1", nil)

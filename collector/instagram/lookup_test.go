@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// graphTest has a test server that simulates the Graph API, and a source that uses the server. The function answer returns the server's
-// reply for the path and the fields of a request. The server records each request, without the fields of posts.
+// graphTest has a test server that simulates the Graph API, and a source that uses the server. The server's reply depends on the path and
+// the fields of a request. The server records each request, without the fields of posts.
 type graphTest struct {
 	*instagram.Source
 	requests *[]string
@@ -123,11 +123,11 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 		class  source.Class
 		views  *int64
 	}{
-		"the insights have no metric":                                      {200, `{"data":[]}`, source.OK, nil},
-		"one of two metrics has no value":                                  {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
-		"refused, because the post has too few viewers":                    {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
-		"refused, because the post is older than the professional account": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
-		"the value of a metric is not a number":                            {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
+		"insights without a metric":                                    {200, `{"data":[]}`, source.OK, nil},
+		"two metrics, one of them without a value":                     {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
+		"error for a post with too few viewers":                        {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
+		"error for a post that is older than the professional account": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
+		"metric with a value that is not a number":                     {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	require.Equal(t, 1, size)
 	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
-		require.True(t, ok, "a target without an id stands for all targets of its kind")
+		require.True(t, ok, "a target without an id must stand for all targets of its kind")
 	}
 	elsewhere := video(pancakes, "")
 	elsewhere.Platform = link.Facebook

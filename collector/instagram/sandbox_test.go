@@ -151,14 +151,15 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	})
 }
 
-// graphID returns the Graph API id of the account with the handle name. It takes the id from the results of the account's videos.
-func graphID(t *testing.T, s sandboxed, name string) string {
+// fetchGraphID returns the Graph API id of the account with the given handle. It takes the id from the result of one of the account's
+// videos.
+func fetchGraphID(t *testing.T, s sandboxed, handle string) string {
 	t.Helper()
-	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
+	uploads := s.world.Uploads(link.Instagram, handle, sourcetest.Now)
 	if len(uploads) == 0 {
 		return ""
 	}
-	results, err := s.fetch(t, video(uploads[0], name))
+	results, err := s.fetch(t, video(uploads[0], handle))
 	require.NoError(t, err)
 	return *results[0].Facts.AccountSourceID
 }
@@ -175,7 +176,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		}
 		results, err := s.fetch(t, account(name, 500))
 		require.NoError(t, err)
-		if id := graphID(t, s, name); id != "" {
+		if id := fetchGraphID(t, s, name); id != "" {
 			require.Equal(t, id, *results[0].Account.SourceID)
 		}
 		want := &source.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
@@ -198,11 +199,11 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"the business limit is used up":    {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
+		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"spent business limit":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,12 +44,12 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns the JSON of a post with the given code. The parameter members is the JSON text of additional members, or "".
-func post(code, members string) string {
-	if members != "" {
-		members = "," + members
+// post returns the JSON of a post with the given code. moreMembers is the JSON text of additional members, or "".
+func post(code, moreMembers string) string {
+	if moreMembers != "" {
+		moreMembers = "," + moreMembers
 	}
-	return fmt.Sprintf(`{"id":"17%015d","shortcode":%q%s}`, len(code)+int(code[0]), code, members)
+	return fmt.Sprintf(`{"id":"17%015d","shortcode":%q%s}`, len(code)+int(code[0]), code, moreMembers)
 }
 
 const (
@@ -65,23 +65,23 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discoveryAnswer returns an answer to a business discovery request. The parameter account is the JSON text of the profile's members, and media
-// is the list of posts, or "" for no list.
-func discoveryAnswer(account, media string) string {
+// discoveryAnswer returns an answer to a business discovery request. It consists of the JSON text of the profile's members and of the list
+// of posts, which can be "".
+func discoveryAnswer(accountMembers, media string) string {
 	if media != "" {
 		media = `,"media":` + media
 	}
-	return `{"business_discovery":{` + account + media + `,"id":"` + miraID + `"},"id":"` + ownID + `"}`
+	return `{"business_discovery":{` + accountMembers + media + `,"id":"` + miraID + `"},"id":"` + ownID + `"}`
 }
 
 const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the server's answers to a request for two videos, by test case. The parameters first and second have the data that the
-// source must return for the videos. The function wrap returns the answer that contains the given list of posts.
-func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
-	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
+// answersFor returns the server's answers to a request for two videos, by test case. The source must return the facts first and second for
+// the videos. answerWith returns the answer that contains a list of posts.
+func answersFor(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
+	answer := func(posts ...string) string { return answerWith(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
 	facts := []*source.Facts{&first, &second}
 	bare := source.Facts{AccountSourceID: first.AccountSourceID, Comments: new(int64(5)), HiddenStats: new(true), Username: first.Username, AccountName: first.AccountName, Private: new(false),

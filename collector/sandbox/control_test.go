@@ -453,7 +453,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
 				require.Equal(t, http.StatusBadRequest, put("quite.another", "not a valid handle"))
 				require.Equal(t, http.StatusNotFound, put("not a valid handle", "somebody"))
-				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[reuse], put("quite.another", old), "the old handle can be given to an account unless another account has it")
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[reuse], put("quite.another", old), "another account must be able to get the old handle if no account has it")
 			})
 		}
 	}
@@ -471,7 +471,7 @@ func TestFaultRefused_appliesOnlyToCallsWithGivenIDs(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.getScrapeCreators(t, "v1/youtube/video", "url", "https://www.youtube.com/watch?v=bbbbbbbbbbA").StatusCode)
 
 	r.setFault(t, `{"source":"youtube","fault":"refused","ids":["aaaaaaaaaaA"],"status":400,"body":{"error":{"code":400}}}`)
-	require.Equal(t, http.StatusBadRequest, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch is refused")
+	require.Equal(t, http.StatusBadRequest, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch must be refused")
 	require.Equal(t, http.StatusOK, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA").StatusCode)
 	for _, bad := range []string{`{"fault":"refused"}`, `{"fault":"refused","ids":["a"],"status":200,"body":{}}`, `{"fault":"zeros","ids":["a"]}`} {
 		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/faults", bad).StatusCode, bad)

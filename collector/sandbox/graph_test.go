@@ -23,9 +23,9 @@ func (r testServer) getFacebook(t *testing.T, path string, pairs ...string) answ
 
 func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwnAccount().number) }
 
-// requireGraphError requires that the answer a is an error of the Graph API with the given status and code, and that its error text
-// contains message. If subcode is not 0, the error must also have this subcode.
-func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
+// requireGraphError requires that an answer is an error of the Graph API with the given status, code and text. If the subcode is not 0, the
+// error must also have this subcode.
+func requireGraphError(t *testing.T, a answer, status, code, subcode int, errorText string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
 	e := valueAt(t, a.decodeJSON(t), "error").(object)
@@ -33,7 +33,7 @@ func requireGraphError(t *testing.T, a answer, status, code, subcode int, messag
 	if subcode != 0 {
 		require.EqualValues(t, decimalText(int64(subcode)), e["error_subcode"])
 	}
-	require.Contains(t, e["message"], message)
+	require.Contains(t, e["message"], errorText)
 	require.NotEmpty(t, e["type"])
 	require.NotEmpty(t, e["fbtrace_id"])
 }
@@ -190,7 +190,7 @@ func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	require.Equal(t, "saved", valueAt(t, got, "data", 1, "name"))
 	requireGraphError(t, r.getInstagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
-	require.Empty(t, r.getInstagram(t, id+"/insights", "metric", "views").decodeJSON(t)["data"], "new posts have no insights")
+	require.Empty(t, r.getInstagram(t, id+"/insights", "metric", "views").decodeJSON(t)["data"], "new posts must have no insights")
 }
 
 func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
@@ -231,7 +231,7 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.getFacebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").decodeJSON(t)
-	require.Len(t, insights["data"], 2, "both insights, views and actions, must be returned")
+	require.Len(t, insights["data"], 2, "both metrics, the views and the actions, must be returned")
 	require.EqualValues(t, decimalText(truth.Views), valueAt(t, insights, "data", 0, "values", 0, "value"))
 	require.EqualValues(t, decimalText(*truth.Shares), valueAt(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }

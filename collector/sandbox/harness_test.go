@@ -45,7 +45,7 @@ func (a answer) decodeJSON(t *testing.T) object {
 	return out
 }
 
-// valueAt returns a part of a decoded JSON value. The values in path are the names of members and the indexes in lists that lead to the part.
+// valueAt returns a part of a decoded JSON value. The path to the part consists of names of members and indexes in lists.
 func valueAt(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -72,8 +72,8 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send sends a request to the sandbox. The strings in headers are alternately the name and the value of a header. send never fails the
-// test, so that it can run in any goroutine.
+// send sends a request to the sandbox. The headers are given as name, value, name, value and so on. send never fails the test, so that it
+// can run in any goroutine.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 
 const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 
-// requireAweme requires that got has the data in truth. The parameter got is an aweme, which is TikTok's JSON object for a video.
-func requireAweme(t *testing.T, truth VideoTruth, got any) {
+// requireAweme requires that an aweme, which is TikTok's JSON object for a video, has the true data of the video.
+func requireAweme(t *testing.T, truth VideoTruth, aweme any) {
 	t.Helper()
 	number := func(n int64) json.Number { return json.Number(decimalText(n)) }
-	require.Equal(t, truth.ID, valueAt(t, got, "aweme_id"))
-	require.Equal(t, truth.Title, valueAt(t, got, "desc"))
-	require.Equal(t, number(truth.UploadedAt.Unix()), valueAt(t, got, "create_time"))
-	require.Equal(t, number(truth.Views), valueAt(t, got, "statistics", "play_count"))
-	require.Equal(t, number(*truth.Likes), valueAt(t, got, "statistics", "digg_count"))
-	require.Equal(t, number(*truth.Comments), valueAt(t, got, "statistics", "comment_count"))
-	require.Equal(t, number(*truth.Shares), valueAt(t, got, "statistics", "share_count"))
-	require.Equal(t, number(*truth.Bookmarks), valueAt(t, got, "statistics", "collect_count"))
-	require.Equal(t, truth.Account.Handle, valueAt(t, got, "author", "unique_id"))
-	require.Equal(t, truth.Account.ID, valueAt(t, got, "author", "uid"))
-	require.Equal(t, truth.Account.SecUID, valueAt(t, got, "author", "sec_uid"))
+	require.Equal(t, truth.ID, valueAt(t, aweme, "aweme_id"))
+	require.Equal(t, truth.Title, valueAt(t, aweme, "desc"))
+	require.Equal(t, number(truth.UploadedAt.Unix()), valueAt(t, aweme, "create_time"))
+	require.Equal(t, number(truth.Views), valueAt(t, aweme, "statistics", "play_count"))
+	require.Equal(t, number(*truth.Likes), valueAt(t, aweme, "statistics", "digg_count"))
+	require.Equal(t, number(*truth.Comments), valueAt(t, aweme, "statistics", "comment_count"))
+	require.Equal(t, number(*truth.Shares), valueAt(t, aweme, "statistics", "share_count"))
+	require.Equal(t, number(*truth.Bookmarks), valueAt(t, aweme, "statistics", "collect_count"))
+	require.Equal(t, truth.Account.Handle, valueAt(t, aweme, "author", "unique_id"))
+	require.Equal(t, truth.Account.ID, valueAt(t, aweme, "author", "uid"))
+	require.Equal(t, truth.Account.SecUID, valueAt(t, aweme, "author", "sec_uid"))
 	require.Len(t, truth.Account.SecUID, 76)
-	require.Equal(t, truth.Song.ID, valueAt(t, got, "music", "mid"))
-	require.Equal(t, truth.Song.Title, valueAt(t, got, "music", "title"))
-	ms, err := valueAt(t, got, "video", "duration").(json.Number).Int64()
+	require.Equal(t, truth.Song.ID, valueAt(t, aweme, "music", "mid"))
+	require.Equal(t, truth.Song.Title, valueAt(t, aweme, "music", "title"))
+	ms, err := valueAt(t, aweme, "video", "duration").(json.Number).Int64()
 	require.NoError(t, err)
 	require.InDelta(t, truth.LengthSeconds*1000, float64(ms), 0.6)
 }
@@ -310,8 +310,8 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests all pages of a list and returns all ids. The function requestPage requests the page at a cursor. It returns the ids on this
-	// page and the next cursor, which is "" after the last page.
+	// pages requests all pages of a list and returns all ids. requestPage requests the page at a cursor, and returns the ids on this page and
+	// the next cursor, which is "" after the last page.
 	pages := func(requestPage func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {

@@ -119,8 +119,7 @@ func TestWorld_moreThan97PercentOfIDsArePublicVideos(t *testing.T) {
 	}
 }
 
-// exampleID returns a valid video id of a platform. Different values of i give different ids. The ids are not in the list of any generated
-// account.
+// exampleID returns a valid video id of a platform. Each i gives another id. The ids are not in the list of any generated account.
 func exampleID(p link.Platform, i int) string {
 	n := mixBits(uint64(i) + 77)
 	switch p {
@@ -436,15 +435,15 @@ func TestHandles_canBeDecodedInOnlyOneWay(t *testing.T) {
 	t.Parallel()
 	for i, a := range adjectives {
 		for j, b := range adjectives {
-			require.False(t, i != j && strings.HasPrefix(a, b), "the adjective %s begins with the adjective %s", a, b)
+			require.False(t, i != j && strings.HasPrefix(a, b), "the adjective %s must not begin with the adjective %s", a, b)
 		}
 		for _, noun := range nouns {
-			require.LessOrEqual(t, len(a+noun)+5, 24, "the handle %s%s is too long for TikTok", a, noun)
+			require.LessOrEqual(t, len(a+noun)+5, 24, "the handle %s%s must not be too long for TikTok", a, noun)
 		}
 	}
 }
 
-func TestUnscramble_reversesScramble(t *testing.T) {
+func TestDecryptNumber_reversesEncryptNumber(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Uint64().Draw(t, "key")

@@ -103,9 +103,9 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 		{"a part that only another method accepts", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
 		{"an unknown parameter", "videos?part=id&id=dQw4w9WgXcQ&ids=x" + key, 400, "unexpectedParameter"},
 		{"a repeated parameter", "channels?part=id&forHandle=abc&forHandle=abd" + key, 400, "unexpectedParameter"},
-		{"the unsupported filter parameter chart", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
+		{"the filter parameter named chart, which the sandbox does not support", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
 		{"the filter parameter myRating without a login", "videos?part=id&myRating=like" + key, 401, "authError"},
-		{"the filter parameter mine without a login", "channels?part=id&mine=true" + key, 401, "authError"},
+		{"the filter parameter named mine without a login", "channels?part=id&mine=true" + key, 401, "authError"},
 		{"a malformed query", "videos?part=id&id=%zz" + key, 400, "badRequest"},
 		{"a malformed field mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
 		{"an unsupported value of alt", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
@@ -140,7 +140,7 @@ func TestYouTube_returnsChannelsOfEveryCategory(t *testing.T) {
 	require.Equal(t, true, hidden["hiddenSubscriberCount"])
 	require.NotContains(t, hidden, "subscriberCount")
 	gone := channel(AccountGone)
-	require.NotContains(t, gone, "items", "channels.list has no items if nothing is found")
+	require.NotContains(t, gone, "items", "the answer of channels.list must have no items if no channel is found")
 	require.Equal(t, json.Number("0"), valueAt(t, gone, "pageInfo", "totalResults"))
 	for _, c := range []AccountCategory{AccountGone, AccountEmpty} {
 		truth, _ := r.World().Account(link.YouTube, r.World().FindAccount(link.YouTube, c), testNow)
@@ -160,7 +160,7 @@ func TestYouTube_pageTokensSelectNextAndPreviousPage(t *testing.T) {
 	require.NotEqual(t, first["items"], second["items"])
 	back := r.getYouTube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", second["prevPageToken"].(string)).decodeJSON(t)
 	require.Equal(t, first["items"], back["items"])
-	require.Len(t, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", list).decodeJSON(t)["items"], 5, "the default size of a page is 5")
+	require.Len(t, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", list).decodeJSON(t)["items"], 5, "the default size of a page must be 5")
 }
 
 func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {

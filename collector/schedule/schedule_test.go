@@ -27,12 +27,12 @@ func drawTarget(t *rapid.T) queue.Target {
 }
 
 // fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes that each
-// fetch is late by a random time of at most the parameter delay.
-func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
+// fetch is late by a random time of at most maxDelay.
+func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, maxDelay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
 	for {
-		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
+		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "delay"))))
 		require.True(t, next.After(at), "each fetch must be after the previous one")
 		if at = next; at.After(end) {
 			return times
@@ -134,7 +134,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both fetches with details and fetches without details")
+	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day must have both fetches with details and fetches without details")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
@@ -258,11 +258,11 @@ func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 			require.Equal(rt, want, next)
 		}
 		for name, change := range map[string]func(*queue.Target){
-			"a user waits for the fetch": func(t *queue.Target) { t.Lane = queue.LaneInteractive },
-			"a further organisation has requested the target since the last fetch": func(t *queue.Target) { t.RequestedAt = fetched + 1 },
-			"the last fetch failed":           func(t *queue.Target) { t.Attempts = 1 },
-			"the last counts were suspicious": func(t *queue.Target) { t.Suspect = new("0 views") },
-			"the target was never fetched":    func(t *queue.Target) { t.FetchedAt = nil },
+			"target for which a user waits":                                         func(t *queue.Target) { t.Lane = queue.LaneInteractive },
+			"target that a further organisation has requested since the last fetch": func(t *queue.Target) { t.RequestedAt = fetched + 1 },
+			"target whose last fetch failed":                                        func(t *queue.Target) { t.Attempts = 1 },
+			"target whose last counts were suspicious":                              func(t *queue.Target) { t.Suspect = new("0 views") },
+			"target that was never fetched":                                         func(t *queue.Target) { t.FetchedAt = nil },
 		} {
 			other := target
 			change(&other)
@@ -293,7 +293,7 @@ func TestPlan_keepsTheIntervalOfEachTier(t *testing.T) {
 			require.InDelta(t, expected, fetches, 0.06*expected, "lane %d, pace %d", lane, pace)
 		}
 	}
-	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.FetchesPerDay(queue.LanePremium, queue.PaceFast), 1e-9, "the largest throttle fetches every target once a week")
+	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.FetchesPerDay(queue.LanePremium, queue.PaceFast), 1e-9, "with the largest throttle, every target must be fetched once a week")
 }
 
 func TestParseIntervals_refusesUnknownTiersAndIntervalsOutOfRange(t *testing.T) {

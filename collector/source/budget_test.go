@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// spendAll calls b.Spend until it returns false, but at most n times. It returns how often Spend returned true.
+// spendAll calls Spend until it returns false, but at most n times. It returns how often Spend returned true.
 func spendAll(b *source.CallBudget, n int) (paid int) {
 	for paid < n && b.Spend() {
 		paid++

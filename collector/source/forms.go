@@ -32,8 +32,8 @@ var exampleIDs = map[link.Platform]map[Kind]string{
 	link.Facebook:  {KindVideo: "1234567890123456", KindAccount: "100044000000000"},
 }
 
-// servesForm returns true if the source s can fetch targets with the platform and kind of f. If f.ByHandle is false, s must be able to
-// fetch them without the handle of the account.
+// servesForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
+// without the handle of the account.
 func servesForm(s Source, f queue.Form) bool {
 	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
 	switch {

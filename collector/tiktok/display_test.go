@@ -57,10 +57,10 @@ func refusal(code, message string) string {
 
 func list(items ...string) string { return okAnswer(`{"videos":[` + strings.Join(items, ",") + `]}`) }
 
-// item returns a video in an answer of the Display API. The parameter members is the JSON text of additional members.
-func item(id, members string) string {
+// item returns a video in an answer of the Display API. moreMembers is the JSON text of additional members.
+func item(id, moreMembers string) string {
 	return fmt.Sprintf(`{"id":%q,"create_time":1766782800,"title":"Leek soup 🥣","video_description":"Leek soup, slowly","duration":58,
-		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, members)
+		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, moreMembers)
 }
 
 const (
@@ -208,8 +208,11 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	})
 }
 
-// request is the recorded part of a request that the test server received. The field line is the method and the URI.
-type request struct{ line, auth, contentType, body string }
+// request is the recorded part of a request that the test server received.
+type request struct {
+	line                    string // the method and the URI
+	auth, contentType, body string
+}
 
 // recordRequests serves requests with a handler and records them.
 func recordRequests(t *testing.T, h http.HandlerFunc) (base string, requests func() []request) {
@@ -341,7 +344,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	account := []source.Target{accountTarget(owner, 25)}
 	results, err := d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
-	require.Equal(t, source.Temporary, results[0].Class, "the list was not read to its end: %s", results[0].Detail)
+	require.Equal(t, source.Temporary, results[0].Class, "the result must be temporary if the list was not read to its end: %s", results[0].Detail)
 	var cursors []string
 	for _, r := range requests()[2:] {
 		cursors = append(cursors, r.body)
@@ -352,7 +355,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	budget := source.NewCallBudget([]source.Call{{Bucket: tiktok.BudgetRequests, Units: 2}})
 	results, err = d.Fetch(t.Context(), account, budget)
 	require.NoError(t, err)
-	require.Equal(t, source.OK, results[0].Class, "the budget has no more units: %s", results[0].Detail)
+	require.Equal(t, source.OK, results[0].Class, "the result must be ok if the budget has no more units: %s", results[0].Detail)
 	require.Len(t, results[0].Account.Videos, 1)
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }

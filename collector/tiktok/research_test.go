@@ -33,17 +33,16 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. The parameter members is the JSON text
-// of additional members.
-func row(id, members string) string {
-	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, members)
+// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. moreMembers is the JSON text of additional
+// members.
+func row(id, moreMembers string) string {
+	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, moreMembers)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// The constant near is the id of a video that was uploaded in the same month as the video whose id is the constant soup. One query therefore
-// finds both videos.
-const near = "7588213403351190999"
+// nearID is the id of a video that was uploaded in the same month as the video with the id soup. One query therefore finds both videos.
+const nearID = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {
 	t.Parallel()
@@ -65,24 +64,24 @@ func TestResearch_fetchesVideos(t *testing.T) {
 	spent.Bucket = tiktok.BudgetRequests
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
-		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
-		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
-		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
-		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
+		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(nearID, counts2)), Classes: good, Facts: both},
+		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+nearID+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: list(row(nearID, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: list(row(nearID, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
+		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
+		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(nearID, counts2)), Classes: doubtful},
+		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(nearID, counts2)), Classes: good},
+		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(nearID, counts2), row(soup, counts2)), Classes: good},
+		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(nearID, counts2)), Classes: good},
 		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
-		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
+		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(nearID, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newResearch(t, base, client)
 		},
-		Targets: []source.Target{target(soup, owner, true), target(near, "", true)},
+		Targets: []source.Target{target(soup, owner, true), target(nearID, "", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
 		Answers: answers,
@@ -202,12 +201,12 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		class   source.Class
 		account *source.AccountFacts
 	}{
-		"all members are present": {200, okAnswer(known), source.OK,
+		"profile with all members": {200, okAnswer(known), source.OK,
 			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"numbers are strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"a number has a wrong type": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"members are missing":       {200, okAnswer(`{}`), source.Temporary, nil},
-		"account does not exist":    {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
+		"numbers as strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"list instead of a number": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
+		"profile without members":  {200, okAnswer(`{}`), source.Temporary, nil},
+		"missing account":          {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 		"two pages":                          {"2026-03-01", 60, 0, 3, 2, 0},
 		"as many pages as reserved requests": {"2026-03-01", 34, 0, 3, 3, 0},
 		"more pages than reserved requests":  {"2026-03-01", 30, 0, 3, 3, 10},
-		"a later page fails":                 {"2026-03-01", 40, 1, 3, 2, 60},
+		"failure of a later page":            {"2026-03-01", 40, 1, 3, 2, 60},
 		"two queries, each of two pages":     {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
 		"two queries, of which the second gets too few requests": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
 	} {

@@ -162,7 +162,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Equal(t, truth.Followers, r.Account.Followers)
-	require.False(t, r.Account.Listed, "the Research API does not list videos")
+	require.False(t, r.Account.Listed, "the account must have no list, because the Research API does not list videos")
 	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
@@ -180,11 +180,11 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(time.Minute)},
-		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
-		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
+		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(time.Minute)},
+		"quota spent":                    {`"quota_spent"`, source.QuotaSpent, midnight},
+		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

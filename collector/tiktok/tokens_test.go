@@ -150,7 +150,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			require.Equal(t, round+1, i.countExchanges(), "only one collector may exchange the token")
+			require.Equal(t, round+1, i.countExchanges(), "the token must be exchanged by only one collector")
 			require.Less(t, waited.Load(), int64(2*collectors))
 			for _, d := range all {
 				require.NoError(t, fetchOnce(t.Context(), d))
@@ -200,7 +200,7 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a token store whose method ReplaceSourceToken fails while the field away is true.
+// flaky is a token store that cannot replace tokens while its database is away.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool
@@ -297,7 +297,7 @@ func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 			var f *source.Failure
 			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 			require.Equal(t, c.class, f.Class, f.Detail)
-			require.Len(t, requests(), 1, "nothing may be requested after the exchange of the token failed")
+			require.Len(t, requests(), 1, "after the exchange of the token failed, there must be no further request")
 		})
 	}
 }

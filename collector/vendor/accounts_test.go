@@ -104,18 +104,18 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"the list is requested by handle, with several pages in one call": {
+		"list by handle, with several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"the list is requested by the account id in the profile": {
+		"list by the account id in the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"each call requests one page of the list": {
+		"list with one page in each call": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -123,14 +123,14 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"the list is shorter than the wanted number of videos": {
+		"list that is shorter than the wanted number of videos": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"one answer has the profile and the list": {
+		"profile and list in one answer": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
 			[]string{
 				"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
@@ -162,8 +162,8 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 		answer sourcetest.Reply
 		class  source.Class
 	}{
-		"another account has the handle": {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
-		"the account was renamed":        {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
+		"the profile of another account": {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
+		"a renamed account":              {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
 		"a profile without id":           {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
 		"a list without a profile":       {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
 		"a profile that is a string":     {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},

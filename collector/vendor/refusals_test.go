@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// invalid returns the JSON body with which EnsembleData refuses a parameter. The parameter kind is the type of the error.
-func invalid(parameter, kind string) string {
-	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + kind + `"}]}`
+// invalidParameterBody returns the JSON body with which EnsembleData refuses a parameter, with an error of the given type.
+func invalidParameterBody(parameter, errorType string) string {
+	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + errorType + `"}]}`
 }
 
 func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParameters(t *testing.T) {
@@ -33,14 +33,14 @@ func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParamete
 		"ensembledata, status 463, an invalid username":                           {"ensembledata", 463, `{"detail":"no"}`, mira, source.Unsupported},
 		"ensembledata, status 465, an invalid shortcode":                          {"ensembledata", 465, `{"detail":"no"}`, code, source.Unsupported},
 		"ensembledata, status 466, an invalid id":                                 {"ensembledata", 466, `{"detail":"no"}`, code, source.Unsupported},
-		"ensembledata, status 422, an invalid link":                               {"ensembledata", 422, invalid("url", "value_error.url.scheme"), link, source.Unsupported},
-		"ensembledata, status 422, a username that is too long":                   {"ensembledata", 422, invalid("username", "value_error.any_str.max_length"), mira, source.Unsupported},
-		"ensembledata, status 422, a missing parameter":                           {"ensembledata", 422, invalid("url", "value_error.missing"), link, source.BadRequest},
-		"ensembledata, status 422, a missing parameter in the newer error format": {"ensembledata", 422, invalid("url", "missing"), link, source.BadRequest},
-		"ensembledata, status 422, an invalid depth":                              {"ensembledata", 422, invalid("depth", "type_error.integer"), mira, source.BadRequest},
+		"ensembledata, status 422, an invalid link":                               {"ensembledata", 422, invalidParameterBody("url", "value_error.url.scheme"), link, source.Unsupported},
+		"ensembledata, status 422, a username that is too long":                   {"ensembledata", 422, invalidParameterBody("username", "value_error.any_str.max_length"), mira, source.Unsupported},
+		"ensembledata, status 422, a missing parameter":                           {"ensembledata", 422, invalidParameterBody("url", "value_error.missing"), link, source.BadRequest},
+		"ensembledata, status 422, a missing parameter in the newer error format": {"ensembledata", 422, invalidParameterBody("url", "missing"), link, source.BadRequest},
+		"ensembledata, status 422, an invalid depth":                              {"ensembledata", 422, invalidParameterBody("depth", "type_error.integer"), mira, source.BadRequest},
 		"ensembledata, status 422, an error without a reason":                     {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
 		"vendor sandbox, an invalid link":                                         {"sandbox", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
-		"scrapecreators, a member named message says that the link is invalid":    {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
+		"scrapecreators, an invalid link reported in the member message":          {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
 		"scrapecreators, an invalid link reported in the member error":            {"scrapecreators", 400, `{"success":false,"error":"Not a TikTok link"}`, link, source.Unsupported},
 		"scrapecreators, an invalid handle":                                       {"scrapecreators", 400, `{"success":false,"message":"Invalid handle"}`, mira, source.Unsupported},
 		"scrapecreators, a request without a link":                                {"scrapecreators", 400, `{"success":false,"error":"url is required"}`, link, source.BadRequest},

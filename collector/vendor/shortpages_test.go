@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList starts a server that simulates ScrapeCreators with one account. The parameter videos is the number of the account's videos. The
-// function size returns the number of videos on a page, by page number. The result calls is the number of requested pages.
-func serveList(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
+// serveList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on a page, by page
+// number. calls is the number of requested pages.
+func serveList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,13 +27,13 @@ func serveList(t *testing.T, videos int, size func(page int) int) (base string, 
 		page := int(calls.Add(1)) - 1
 		_, from, _ := strings.Cut(r.URL.Query().Get("max_cursor"), "-")
 		start, _ := strconv.Atoi(from)
-		end := min(start+size(page), videos)
+		end := min(start+pageSize(page), videoCount)
 		var entries []string
 		for i := start; i < end; i++ {
 			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":1760400000}`, i))
 		}
 		more := 0
-		if end < videos {
+		if end < videoCount {
 			more = 1
 		}
 		_, _ = fmt.Fprintf(w, `{"success":true,"aweme_list":[%s],"has_more":%d,"max_cursor":"%d-%d"}`, strings.Join(entries, ","), more, page, end)
@@ -51,14 +51,14 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 		class         source.Class
 		found, calls  int
 	}{
-		"pages are full":                                  {200, 500, of(10), source.OK, 200, 20},
-		"pages have one entry too few":                    {200, 500, of(9), source.OK, 207, 23},
-		"the second page is empty":                        {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
-		"the list has fewer videos than requested":        {200, 25, of(9), source.OK, 25, 3},
-		"pages are longer than in the vendor description": {30, 500, of(35), source.OK, 35, 1},
-		"pages have half of the entries":                  {200, 500, of(5), source.Temporary, 0, 24},
+		"full pages":                                           {200, 500, of(10), source.OK, 200, 20},
+		"pages with one entry too few":                         {200, 500, of(9), source.OK, 207, 23},
+		"an empty second page":                                 {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
+		"a list with fewer videos than requested":              {200, 25, of(9), source.OK, 25, 3},
+		"pages that are longer than in the vendor description": {30, 500, of(35), source.OK, 35, 1},
+		"pages with half of the entries":                       {200, 500, of(5), source.Temporary, 0, 24},
 		// Depth 0 means that the fetch must only find new videos.
-		"depth 0, and pages have two entries": {0, 500, of(2), source.OK, 8, 4},
+		"depth 0, and pages with two entries": {0, 500, of(2), source.OK, 8, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

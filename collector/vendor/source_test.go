@@ -132,7 +132,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id represents all targets of its kind")
+	require.True(t, ok, "a target without an id must stand for all targets of its kind")
 
 	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
 	account.Kind, noLink.Link = source.KindAccount, ""
@@ -170,10 +170,10 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 		status int
 		single source.Class
 	}{
-		"batch has too many targets":  {464, source.BadRequest},
-		"batch has an invalid target": {462, source.Unsupported},
-		"batch has a missing target":  {404, source.Gone},
-		"batch has a private target":  {472, source.Private},
+		"batch with too many targets":  {464, source.BadRequest},
+		"batch with an invalid target": {462, source.Unsupported},
+		"batch with a missing target":  {404, source.Gone},
+		"batch with a private target":  {472, source.Private},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource returns a source for the vendor description that Load finds for nameOrPath.
+// newSource returns a source for a vendor description, which is given by its name or its path.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)
@@ -69,9 +69,9 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers returns the answer of the vendor for each test case. It reads them from the files of a folder. An answer in overrides replaces
-// the one in the folder. The answers without an override have the class OK.
-func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
+// answers returns the vendor's answers, by test case. It reads them from the files of a folder. The replacements replace the answers of
+// their cases. Every answer from a file has the class OK.
+func answers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
 	for c, file := range map[sourcetest.Case]string{
@@ -79,7 +79,7 @@ func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[s
 	} {
 		all[c] = sourcetest.Answer{Body: body(t, folder+"/"+file), Classes: []source.Class{source.OK}, Facts: facts}
 	}
-	maps.Copy(all, overrides)
+	maps.Copy(all, replacements)
 	return all
 }
 
@@ -163,7 +163,7 @@ func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
 	t.Parallel()
 	r := fetchOne(t, "ensembledata", http.StatusOK, body(t, "ensembledata_instagram/hidden"), instagram(reel))
 	require.Equal(t, source.OK, r.Class, r.Detail)
-	require.Nil(t, r.Facts.Likes, "-1 means hidden")
+	require.Nil(t, r.Facts.Likes, "the likes must be missing, because -1 means hidden")
 	require.Equal(t, new(true), r.Facts.HiddenStats)
 	require.Equal(t, int64(20331), *r.Facts.Views)
 }

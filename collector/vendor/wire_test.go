@@ -88,7 +88,7 @@ func TestApify_marksRoundedCountsAndReadsSlideshows(t *testing.T) {
 		text := `[{"id":"` + pancakes + `","playCount":` + views + `}]`
 		require.Equal(t, rounded, fetchOne(t, "apify", http.StatusOK, text, tiktok(pancakes, "mira.cooks")).Facts.Rounded, views)
 		text = `{"aweme_detail":{"aweme_id":"` + pancakes + `","statistics":{"play_count":` + views + `}}}`
-		require.False(t, fetchOne(t, "scrapecreators", http.StatusOK, text, tiktok(pancakes, "mira.cooks")).Facts.Rounded, "only Apify's counts may be marked as rounded")
+		require.False(t, fetchOne(t, "scrapecreators", http.StatusOK, text, tiktok(pancakes, "mira.cooks")).Facts.Rounded, "counts of other vendors than Apify must not be marked as rounded")
 	}
 }
 

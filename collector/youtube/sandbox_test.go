@@ -140,8 +140,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, time.Time{}},
+		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, time.Time{}},
 		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
 		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
 		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},

@@ -214,7 +214,7 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 		require.NoError(t, err)
 		require.Len(t, results, 3)
-		require.Equal(t, results[0].Facts, results[2].Facts, "a batch may contain a video twice")
+		require.Equal(t, results[0].Facts, results[2].Facts, "a video that the batch contains twice must get two results")
 		require.NotSame(t, results[0].Facts, results[2].Facts)
 		require.Equal(t, []string{
 			"GET " + name + "/youtube/v3/videos?part=snippet,statistics,contentDetails,status&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
@@ -277,7 +277,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	account.Kind = source.KindAccount
 	elsewhere.Platform = link.TikTok
 	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id stands for all targets of its kind")
+	require.True(t, ok, "a target without an id must stand for all targets of its kind")
 	for _, bad := range []source.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
@@ -399,7 +399,7 @@ func TestSource_cachesHandlesOfChannels(t *testing.T) {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Facts.Username)
-		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle is named by its id")
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle must be named by its id")
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
