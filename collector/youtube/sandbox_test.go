@@ -142,9 +142,9 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}{
 		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
 		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, time.Time{}},
-		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
-		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
+		"quota spent":                    {`"quota_spent"`, source.QuotaSpent, midnight},
+		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
