@@ -24,7 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. Each series of links has other ids, and so has each round of the benchmark.
+// bulkIDs returns the video ids of one bulk request. Two requests have the same ids only if both the series of links and the round of the
+// benchmark are the same.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for index := range ids {

@@ -25,7 +25,7 @@ type bench struct {
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
-	stop   []func()  // functions that the method close calls, the last one first
+	stop   []func()  // functions that bench.close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
 	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links

@@ -25,14 +25,14 @@ func growthCases(b *bench) []benchCase {
 	}
 	page("last page of 100", func(o *organisation) int { return o.videos / 100 })
 	page("middle page of 100", func(o *organisation) int { return o.videos / 200 })
-	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatStep(50, b.getStep(o, oneVideo(o))) })
+	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatStep(50, b.getStep(o, oneVideoPath(o))) })
 	for _, days := range []int{readDays, 30} {
 		add(fmt.Sprintf("%d days of a video", days), func(o *organisation) step {
-			path, _ := historyOf(o, days)
+			path, _ := videoHistoryReads(o, days)
 			return repeatStep(20, b.getStep(o, path))
 		})
 	}
-	gets("30 days of the organisation", organisationHistory())
+	gets("30 days of the organisation", organisationHistoryPath())
 	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, 10 times the videos", bulkLinks), goal: 1.5,
 		measured: b.trackStep(b.pg.writes, seriesLarge), limit: b.trackStep(b.bulkSmall, seriesSmall)})
 }

@@ -17,7 +17,7 @@ func historyCases(b *bench) []benchCase {
 		b.videoHistory(o, readDays, 2.0),
 		b.videoHistory(o, 30, 1.5),
 		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0,
-			measured: repeatStep(20, b.getStep(o, sameInEachRound(organisationHistory()))),
+			measured: repeatStep(20, b.getStep(o, sameInEachRound(organisationHistoryPath()))),
 			limit: repeatStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
 			}))},
@@ -27,12 +27,12 @@ func historyCases(b *bench) []benchCase {
 // daysAgo returns the date n days before today, in UTC.
 func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// organisationHistory returns the path of the request for the organisation's history of the last 30 days.
-func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
+// organisationHistoryPath returns the path of the request for the organisation's history of the last 30 days.
+func organisationHistoryPath() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// historyOf returns two functions for reading a video's history of the given number of days. requestPath returns the path of the API
+// videoHistoryReads returns two functions for reading a video's history of the given number of days. requestPath returns the path of the API
 // request. pointsQuery returns the SQL query for the stored points. In each round of the benchmark, both use another video of o.old.
-func historyOf(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
+func videoHistoryReads(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
 	requestPath = func(round int) string {
 		return fmt.Sprintf("/videos/%s/history?start_date=%s", o.old[round%len(o.old)], first)
@@ -50,7 +50,7 @@ func historyOf(o *organisation, days int) (requestPath, pointsQuery func(round i
 // videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although
 // only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
-	path, sql := historyOf(o, days)
+	path, sql := videoHistoryReads(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
 		measured: repeatStep(20, b.getStep(o, path)),
 		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {

@@ -24,16 +24,16 @@ func layerCases(b *bench) []benchCase {
 				bare, err = b.startBareServer(ctx, "/authenticate")
 				return err
 			}}},
-		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeatStep(50, b.getStep(o, oneVideo(o))),
+		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeatStep(50, b.getStep(o, oneVideoPath(o))),
 			limit: repeatStep(50, b.selectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
 				return []any{o.id, o.old[round%len(o.old)]}
 			}))},
 	}
 }
 
-// oneVideo returns a function that returns the path of a request for one video of an organisation. In each round of the benchmark, the path
+// oneVideoPath returns a function that returns the path of a request for one video of an organisation. In each round of the benchmark, the path
 // is that of another video.
-func oneVideo(o *organisation) func(round int) string {
+func oneVideoPath(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }
 

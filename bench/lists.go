@@ -11,7 +11,7 @@ import (
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
 	name  string // name of the list, which says how the videos are selected and ordered
-	query string // query string of the request, without the parameter limit
+	query string // query string of the request, without the query parameter "limit"
 	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation
 	order string // column by which the list is ordered, from the highest value to the lowest

@@ -21,8 +21,8 @@ type benchCase struct {
 	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
 }
 
-// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many
-// times. The parameter round counts these runs from 0, so that a step can use other data each time.
+// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many times
+// and numbers these rounds from 0, so that a step can use other data each time.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 func timedStep(f func(ctx context.Context, round int) error) step {

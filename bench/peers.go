@@ -127,8 +127,7 @@ func (b *bench) checkPeer(ctx context.Context, address string, expected int) err
 	return nil
 }
 
-// startPeer starts a program that prints its address as the first line, and returns the address. The method close of bench kills the
-// program.
+// startPeer starts a program that prints its address as the first line, and returns the address. bench.close kills the program.
 func (b *bench) startPeer(c *exec.Cmd) (string, error) {
 	stdout, err := c.StdoutPipe()
 	if err != nil {

@@ -214,8 +214,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for the given duration and returns true. If a value arrives on the channel wake before that, wait returns true immediately.
-// If ctx ends before that, wait returns false. wake may be nil.
+// wait blocks for the given duration and returns true. If a value arrives on the wake channel before that, wait returns true immediately.
+// If ctx ends before that, wait returns false. The wake channel may be nil.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -55,10 +55,10 @@ func (all searches) searchFor(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueAfter decides how the search continues after a request t to a source that has given the result r. If the video was not found and
+// continueSearch decides how the search continues after a request t to a source that has given the result r. If the video was not found and
 // a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and final is
 // the result of the whole search.
-func (s *search) continueAfter(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
+func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
 	case r.Class == quota.Paused:

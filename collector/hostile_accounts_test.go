@@ -87,11 +87,11 @@ func accountScenarios() []accountScenario {
 	add := func(list ...accountScenario) { all = append(all, list...) }
 	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": rawText("9223372036854775807"),
 		"1e308": rawText("1e308"), "true": true, "abbreviated": "1.2K"} {
-		add(accountScenario{name: "followers are " + name, tamper: setFollowers(value), known: temporary, unfetched: temporary})
+		add(accountScenario{name: "followers: " + name, tamper: setFollowers(value), known: temporary, unfetched: temporary})
 	}
 	add(
-		accountScenario{name: "followers are null", tamper: setFollowers(null), known: "ok", unfetched: "ok"},
-		accountScenario{name: "followers are zero", tamper: forgeFollowers(0), known: heldBack, unfetched: "ok"},
+		accountScenario{name: "null instead of the followers", tamper: setFollowers(null), known: "ok", unfetched: "ok"},
+		accountScenario{name: "zero followers", tamper: forgeFollowers(0), known: heldBack, unfetched: "ok"},
 		accountScenario{name: "a single follower", tamper: forgeFollowers(1), known: heldBack, unfetched: "ok"},
 		accountScenario{name: "a script in the bio", tamper: setTexts("<script>alert(1)</script>", "bio", "biography", "about", "signature", "description", "bio_description"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "a javascript: link", tamper: setTexts("javascript:alert(1)", "website", "external_url", "link", "bioLink"), known: "ok", unfetched: "ok"},

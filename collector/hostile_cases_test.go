@@ -93,21 +93,21 @@ func invalidCounts() []scenario {
 	for name, value := range map[string]any{
 		"negative": -5, "fractional": 1.5, "1e308": rawText("1e308"), "a number with an exponent": rawText("1e3"), "minus zero": rawText("-0"), "2^63": rawText("9223372036854775808"),
 		"2^63-1": rawText("9223372036854775807"), "twenty digits": rawText(strings.Repeat("9", 20)), "a word": "many", "NaN in a string": "NaN", "Infinity in a string": "Infinity",
-		"empty": "", "a string with a space": " 12", "a string with a comma": "1,234", "abbreviated": "1.2K", "in Arabic digits": "١٢٣", "hexadecimal": "0x1F", "a string with a plus sign": "+12",
+		"empty": "", "a string with a space": " 12", "a string with a comma": "1,234", "abbreviated": "1.2K", "a string with Arabic digits": "١٢٣", "hexadecimal": "0x1F", "a string with a plus sign": "+12",
 		"a string with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "a negative number in a string": "-12",
 	} {
-		all = append(all, scenario{name: "views are " + name, tamper: setCounts(value, "views"), want: itemsFail})
+		all = append(all, scenario{name: "views: " + name, tamper: setCounts(value, "views"), want: itemsFail})
 	}
 	for _, name := range []string{"likes", "comments", "shares", "bookmarks"} {
 		all = append(all,
-			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
-			scenario{name: name + " are beyond 2^63", tamper: setCounts(rawText("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
+			scenario{name: name + ": an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
+			scenario{name: name + ": a number beyond 2^63", tamper: setCounts(rawText("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
 	}
 	return append(all,
-		scenario{name: "all counts are negative", tamper: setCounts(-5), want: itemsFail},
+		scenario{name: "only negative counts", tamper: setCounts(-5), want: itemsFail},
 		scenario{name: "NaN without quotes", tamper: setCounts(rawText("NaN"), "views"), want: allFail},
-		scenario{name: "views have a leading zero", tamper: setCounts(rawText("0012"), "views"), want: allFail},
-		scenario{name: "views occur twice", tamper: duplicateViews(7), want: allFail},
+		scenario{name: "views with a leading zero", tamper: setCounts(rawText("0012"), "views"), want: allFail},
+		scenario{name: "two values of the views", tamper: duplicateViews(7), want: allFail},
 		scenario{name: "numbers as strings", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
@@ -118,26 +118,26 @@ func plausibleCounts() []scenario {
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
-		{name: "all counts are zero", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
-		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
-		{name: "likes are zero", tamper: setCounts(0, "likes"), want: itemsHeldBack},
-		{name: "views are null", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
-		{name: "views are missing", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
-		{name: "comments are null", tamper: setCounts(nil, "comments"), want: allOK, missing: []string{"comments"}},
-		{name: "comments are missing", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
-		{name: "all counts are null", tamper: setCounts(nil), want: itemsFail},
-		{name: "all counts are missing", tamper: removeCounts(), want: itemsFail},
-		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
-		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
-		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
-		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
+		{name: "zero instead of every count", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
+		{name: "zero views", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
+		{name: "zero likes", tamper: setCounts(0, "likes"), want: itemsHeldBack},
+		{name: "null instead of the views", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
+		{name: "missing views", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
+		{name: "null instead of the comments", tamper: setCounts(nil, "comments"), want: allOK, missing: []string{"comments"}},
+		{name: "missing comments", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
+		{name: "null instead of every count", tamper: setCounts(nil), want: itemsFail},
+		{name: "no counts", tamper: removeCounts(), want: itemsFail},
+		{name: "exchanged views and likes", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
+		{name: "exchanged views and comments", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
+		{name: "exchanged views and shares", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
+		{name: "exchanged views and bookmarks", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
 		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
-		{name: "views are a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
+		{name: "a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
-		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "views are a third lower than the correct views", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
-		{name: "views are 3 higher than the correct views", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
+		{name: "exchanged likes and comments", tamper: swapCounts("likes", "comments", false), want: allOK},
+		{name: "two thirds of the correct views", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
+		{name: "three more than the correct views", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
@@ -154,13 +154,13 @@ func wrongItems() []scenario {
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
-		{name: "an item has the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
-		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
-		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
-		{name: "all items have the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
-		{name: "ids are in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
-		{name: "items are null", tamper: func(b *tampering, s *response) {
+		{name: "two items with exchanged ids", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
+		{name: "an item with the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
+		{name: "missing items", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
+		{name: "an item with the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
+		{name: "only items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
+		{name: "ids in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
+		{name: "null instead of the items", tamper: func(b *tampering, s *response) {
 			b.changeEachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
 					if isTampered(list[i]) {
@@ -170,10 +170,10 @@ func wrongItems() []scenario {
 				return list
 			})
 		}, want: itemsFail, onlyIf: isBatched},
-		{name: "items occur twice", tamper: func(b *tampering, s *response) {
+		{name: "items that occur twice", tamper: func(b *tampering, s *response) {
 			b.changeEachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
 		}, want: allOK, onlyIf: isBatched},
-		{name: "items are in reverse order", tamper: func(b *tampering, s *response) {
+		{name: "items in reverse order", tamper: func(b *tampering, s *response) {
 			b.changeEachList(s, func(list []any, _ func(any) bool) []any {
 				for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 					list[i], list[j] = list[j], list[i]
@@ -223,8 +223,8 @@ func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{
 		{name: "no answer in time", tamper: stallBody(0), want: allFail, timeout: short},
-		{name: "the second half of the answer does not arrive in time", tamper: stallBody(50), want: allFail, timeout: short},
-		{name: "the last percent of the answer does not arrive in time", tamper: stallBody(99), want: allFail, timeout: short},
+		{name: "an answer whose second half does not arrive in time", tamper: stallBody(50), want: allFail, timeout: short},
+		{name: "an answer whose last percent does not arrive in time", tamper: stallBody(99), want: allFail, timeout: short},
 		{name: "a connection that is closed before the answer", tamper: closeConnection, want: allFail},
 		{name: "a connection that is closed in the middle of the answer", tamper: abortBody, want: allFail},
 		{name: "fewer bytes than Content-Length", tamper: shortenBody, want: allFail},

@@ -116,7 +116,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
 			o.Handle = *confirmed // the confirmed handle is also stored if only counts were requested
 		}
-		o.Facts = withoutAuthor(t, r.Facts)
+		o.Facts = removeAuthor(t, r.Facts)
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
 		o.Pace = schedule.PaceOf(t, r.Facts, now)
 	}
@@ -219,9 +219,9 @@ func (w *worker) storedSourceName(r source.Result) string {
 	return w.source.Name()
 }
 
-// withoutAuthor removes the author from the facts of a video if the target needs only counts. Some sources use another API key for counts
+// removeAuthor removes the author from the facts of a video if the target needs only counts. Some sources use another API key for counts
 // than for details. An answer to a call for counts must therefore never rename an author or move a video to another account.
-func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
+func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts
 	}

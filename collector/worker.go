@@ -299,7 +299,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	var accounts []ingest.AccountOutcome
 	for i, t := range reply.Targets {
 		search := tried.searchFor(t)
-		r, next := search.continueAfter(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
+		r, next := search.continueSearch(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
 		if next != nil {
 			again = w.addToBatch(again, *next)
 			continue

@@ -18,7 +18,7 @@ const (
 	failed     = "FAIL"
 )
 
-// badness has all outcomes in order, from the best to the worst.
+// badness has all outcomes, from the best to the worst.
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
 // testName is the package and the name of a test. If the name contains a database engine, as TestVideos/sqlite does, testName can have * in place

@@ -56,8 +56,8 @@ type event struct {
 	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. Whenever run
-// receives a value from the channel tick and has printed nothing since the last value, it prints which packages are running.
+// run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. At each tick, run
+// prints which packages are running if it has printed nothing since the tick before.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {

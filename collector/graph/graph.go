@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. Some codes form a range: the names of its two ends begin with "first" and "last".
+// These are error codes of the Graph API. A name that begins with "first" and one that begins with "last" are the ends of a range of codes.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -368,10 +368,10 @@ func (l *List) NextCursor(topLevel bool) string {
 	return *p.Cursors.After
 }
 
-// FetchEach calls the function fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered,
-// FetchEach returns the failure. If fetchOne fails later, it is not called again, and the failed target and all remaining targets get the
-// result source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would
-// never make progress.
+// FetchEach calls fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered, FetchEach
+// returns the failure. If fetchOne fails later, it is not called again, and the failed target and all remaining targets get the result
+// source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would never
+// make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

@@ -94,7 +94,7 @@ func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool)
 	}
 	number, own := numberOfHandle(p, folded)
 	if !own {
-		number = uint32(hash(w.seed, "handle", string(p), folded))
+		number = uint32(hashTexts(w.seed, "handle", string(p), folded))
 		w.storeExternalName(accountRef{p, number}, externalNames{handle: folded})
 	}
 	return w.accountByNumber(p, number), true
@@ -107,7 +107,7 @@ func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	}
 	number, own := w.numberOfID(p, id)
 	if !own {
-		number = uint32(hash(w.seed, "account id", string(p), id))
+		number = uint32(hashTexts(w.seed, "account id", string(p), id))
 		w.storeExternalName(accountRef{p, number}, externalNames{id: id})
 	}
 	return w.accountByNumber(p, number), true
@@ -182,9 +182,9 @@ func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	}
 }
 
-// author returns the author of the video with the given id: the account that was set with the method setAuthor or, if no account was set, the
-// account whose number is derived from the id (derived.account).
-func (w *World) author(p link.Platform, id string, derived origin) identity {
+// authorOf returns the author of the video with the given id: the account that setAuthor has set or, if it has set none, the account whose
+// number is derived from the id (derived.account).
+func (w *World) authorOf(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]
 	w.mu.RUnlock()
@@ -269,7 +269,7 @@ func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
 // idOfNumber returns the generated account id for an account number.
 func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	if p == link.YouTube {
-		key := hash(w.seed, "channel")
+		key := hashTexts(w.seed, "channel")
 		first := encryptNumber(uint64(number)<<32|w.idCheckValue(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
 		raw = binary.BigEndian.AppendUint64(raw, mixBits(first^key))
@@ -287,7 +287,7 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 		if err != nil || len(raw) != 16 {
 			return 0, false
 		}
-		number = uint32(decryptNumber(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "channel")) >> 32)
+		number = uint32(decryptNumber(binary.BigEndian.Uint64(raw), 64, hashTexts(w.seed, "channel")) >> 32)
 	} else {
 		ids := accountIDs(p)
 		n, err := strconv.ParseUint(id, 10, 64)

@@ -115,7 +115,7 @@ func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
 
 // isReel returns true if the video is in its page's list of reels, and false if it is in the list of videos.
 func (s *Sandbox) isReel(id string) bool {
-	return hash(s.world.seed, "reel", id)%4 > 0
+	return hashTexts(s.world.seed, "reel", id)%4 > 0
 }
 
 // facebookVideoNode returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
@@ -156,8 +156,8 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 // minInsightViews is the number of views that a video must have before the API returns its insights.
 const minInsightViews = 5
 
-// serveFacebookInsights answers ID/video_insights. The token of the request belongs to tokenPage, the id of a page, or to no page ("").
-// metricNames is a list that is separated by commas.
+// serveFacebookInsights answers ID/video_insights. tokenPage is the id of the page to which the token belongs, or "" if the token belongs
+// to no page. metricNames is a list that is separated by commas.
 func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {

@@ -25,7 +25,7 @@ func instagramUserID(number uint32) string {
 
 // instagramMediaID returns the id that the Graph API uses for the Instagram post with the given shortcode.
 func (w *World) instagramMediaID(code string) string {
-	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
+	return strconv.FormatUint(instagramMediaBase+hashTexts(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
 // instagramOwnAccount returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.

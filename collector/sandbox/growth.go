@@ -25,7 +25,7 @@ type curve struct {
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
-	d := rng{hash(w.seed, "curve", string(p), id)}
+	d := rng{hashTexts(w.seed, "curve", string(p), id)}
 	v := curve{
 		final:     min(max(median*math.Exp(0.9*d.normalFloat()), 500), 5e7),
 		tau:       d.logUniform(6*3600, 5*day),

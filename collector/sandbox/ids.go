@@ -57,7 +57,7 @@ type origin struct {
 // bits contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated
 // them. For all other ids, the account number is a hash of the id, and the upload time is 0.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
-	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
+	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {
 	case link.TikTok:
 		n, err := strconv.ParseUint(id, 10, 64)
@@ -80,7 +80,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		if err != nil || len(raw) != 8 {
 			return byHash
 		}
-		n := decryptNumber(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
+		n := decryptNumber(binary.BigEndian.Uint64(raw), 64, hashTexts(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
 		if uploaded <= at.Unix() && w.uploadSchedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
@@ -110,7 +110,7 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 		ms := uint64(uploadTime*1000) + scrambled>>23 - instagramEpoch
 		return shortcode(ms<<23 | scrambled&0x7fffff)
 	case link.YouTube:
-		n := encryptNumber(uint64(account)<<32|uint64(uint32(uploadTime)), 64, hash(w.seed, "id", string(p)))
+		n := encryptNumber(uint64(account)<<32|uint64(uint32(uploadTime)), 64, hashTexts(w.seed, "id", string(p)))
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
 	default:
 		return strconv.FormatUint(facebookBase+w.packFacebookID(account, index), 10)
@@ -120,13 +120,13 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 // timeKey returns the key that scrambles the account number in a video id that contains an upload time. The key differs for every second,
 // so that the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
-	return mixBits(hash(w.seed, "id", string(p)) + uint64(second))
+	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }
 
 // packFacebookID returns the number in a generated Facebook video id. Its 51 bits contain the account number (32 bits), the index of the
 // upload (11 bits) and a check value (8 bits). unpackFacebookID uses the check value to recognise generated ids.
 func (w *World) packFacebookID(account uint32, index int64) uint64 {
-	key := hash(w.seed, "id", string(link.Facebook))
+	key := hashTexts(w.seed, "id", string(link.Facebook))
 	low := uint64(index)<<8 | mixBits(key^uint64(account)<<16^uint64(index))&0xff
 	return uint64(account)<<19 | low ^ mixBits(key+uint64(account))&0x7ffff
 }
@@ -134,7 +134,7 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 // unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. It returns false if the check
 // value is wrong.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
-	key := hash(w.seed, "id", string(link.Facebook))
+	key := hashTexts(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)
 	low := n&0x7ffff ^ mixBits(key+uint64(account))&0x7ffff
 	index = int64(low >> 8)

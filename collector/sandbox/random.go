@@ -2,9 +2,9 @@ package sandbox
 
 import "math"
 
-// hash returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, so that ("ab","c") and ("a","bc")
+// hashTexts returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, so that ("ab","c") and ("a","bc")
 // have different hashes. It then applies mixBits, so that similar inputs have very different hashes.
-func hash(seed uint64, parts ...string) uint64 {
+func hashTexts(seed uint64, parts ...string) uint64 {
 	h := uint64(14695981039346656037) ^ mixBits(seed)
 	for _, part := range parts {
 		for i := range len(part) {

@@ -22,10 +22,10 @@ const (
 // that it is before epoch.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. If the
+// anchorTimeFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. If the
 // sandbox's clock is not before epoch, the anchor is epoch. Otherwise the anchor is the latest time that is not after the clock's time and
 // is a whole number of anchor intervals before epoch.
-func anchorFor(clockTime time.Time) int64 {
+func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
 	}
@@ -47,7 +47,7 @@ func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.T
 	d := rng{key}
 	interval := int64(d.logUniform(1.5, 20) * day)
 	before := int64(d.floatBetween(5, 51))
-	return schedule{start: anchorFor(clockTime) - before*interval, interval: interval, key: key}
+	return schedule{start: anchorTimeFor(clockTime) - before*interval, interval: interval, key: key}
 }
 
 // uploadTime returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
@@ -80,5 +80,5 @@ func (s schedule) hasUploadAt(second int64) bool {
 
 // accountKey returns the seed of the random numbers for one property of an account.
 func (w *World) accountKey(propertyName string, p link.Platform, account uint32) uint64 {
-	return hash(w.seed, propertyName, string(p), strconv.FormatUint(uint64(account), 10))
+	return hashTexts(w.seed, propertyName, string(p), strconv.FormatUint(uint64(account), 10))
 }

@@ -46,7 +46,7 @@ type target struct {
 
 // shortLinkTarget returns the page to which the short link with the given code redirects. It is always the same for the same code.
 func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
-	d := rng{hash(s.world.seed, "short", string(p), code)}
+	d := rng{hashTexts(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
 	// Only Instagram and Facebook redirect short links to a login page.
 	if d.nextUint64(); p != link.TikTok && d.fraction() < 0.01 {
@@ -80,7 +80,7 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 	at := time.Unix(epoch, 0)
 	if photo {
 		id := s.world.Find(p, Photo)
-		return s.world.author(p, id, s.world.originOf(p, id, at)), id
+		return s.world.authorOf(p, id, s.world.originOf(p, id, at)), id
 	}
 	for {
 		i := s.world.accountByNumber(p, uint32(d.nextUint64()))
@@ -163,7 +163,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		}
 		l, err := link.Parse(address)
 		switch {
-		case err != nil && !knownHost(host):
+		case err != nil && !isPlatformHost(host):
 			return markRefused(htmlReply(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
 			return htmlReply(http.StatusOK, "A page of "+host) // the request is for a page to which a short link redirects, such as the page of a video
@@ -206,8 +206,8 @@ func firstRedirectURL(l link.Link) string {
 	}
 }
 
-// knownHost returns true if a host belongs to one of the platforms.
-func knownHost(host string) bool {
+// isPlatformHost returns true if a host belongs to one of the platforms.
+func isPlatformHost(host string) bool {
 	_, ok := link.HostPlatform(strings.ToLower(host))
 	return ok
 }

@@ -38,7 +38,7 @@ func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest st
 	if host == "i.ytimg.com" {
 		width, height = 320, 180
 	}
-	picture := drawPicture(rng{hash(s.world.seed, "thumbnail", path)}, width, height)
+	picture := drawPicture(rng{hashTexts(s.world.seed, "thumbnail", path)}, width, height)
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, picture, nil); err != nil {
 		writeReply(w, r, problemReply(http.StatusInternalServerError, "the picture cannot be encoded"))

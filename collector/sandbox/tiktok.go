@@ -49,7 +49,7 @@ func newTikTokLogins(seed uint64, processStart time.Time) *tiktokLogins {
 // signToken returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
 // token, and "clt" for a client token.
 func (l *tiktokLogins) signToken(kind, content string) string {
-	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
+	return fmt.Sprintf("%s.%s.%016x", kind, content, hashTexts(l.seed, "tiktok", kind, content))
 }
 
 // parseToken returns the kind of a token and the parts of its content, which are separated by dots. It returns false if the signature is

@@ -81,7 +81,7 @@ func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply 
 	if in.Cursor != nil {
 		cursor = *in.Cursor
 	}
-	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.fraction() < shortPages {
+	if d := (rng{hashTexts(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.fraction() < shortPages {
 		size = d.intBelow(size)
 	}
 	videos, more, next := []object{}, false, cursor-1 // the next cursor of an empty page is one millisecond before the requested cursor

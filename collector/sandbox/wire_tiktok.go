@@ -40,15 +40,15 @@ func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 		"share_url": t.Link + "?_r=1&u_code=0&sharer_language=en", "is_ads": t.ShopAd, "is_top": 0, "text_extra": extra, "anchors": []object{},
 	}
 	if t.ShopAd {
-		aweme["anchors"] = []object{shopAnchor(t.ShopProductID)}
+		aweme["anchors"] = []object{tiktokShopAnchor(t.ShopProductID)}
 		aweme["ecommerce_product_info"] = jsonText(object{"is_ecommerce_video": true})
 	}
 	return aweme
 }
 
-// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a string that contains a
+// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a string that contains a
 // JSON list of inner anchors. The member "extra" of an inner anchor is a string that contains the product as JSON.
-func shopAnchor(product string) object {
+func tiktokShopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
 		"extra": jsonText(object{"product_id": json.Number(product), "title": "Sandbox product", "source": "TikTok Shop", "price": 1999, "currency": "USD"}),

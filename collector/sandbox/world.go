@@ -128,11 +128,11 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 		key = id
 	}
 	if v.uploaded == 0 {
-		d := rng{hash(w.seed, "uploaded", string(p), key)}
-		v.uploaded = anchorFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
+		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
+		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
 	}
-	v.category = pickCategory(videoShares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
-	d := rng{hash(w.seed, "turn", string(p), key)}
+	v.category = pickCategory(videoShares(p), rng{hashTexts(w.seed, "category", string(p), key)}, Normal)
+	d := rng{hashTexts(w.seed, "turn", string(p), key)}
 	v.changesAt = v.uploaded + int64(d.floatBetween(10, 300)*day)
 	v.fall = d.floatBetween(0.12, 0.35)
 	switch w.accountCategory(p, by.account) {
@@ -169,8 +169,8 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	if !ok {
 		return VideoTruth{}, false
 	}
-	owner := w.author(p, id, origin{account: v.account})
-	d := rng{hash(w.seed, "facts", string(p), id)}
+	owner := w.authorOf(p, id, origin{account: v.account})
+	d := rng{hashTexts(w.seed, "facts", string(p), id)}
 	t := VideoTruth{
 		Platform: p, ID: id, Category: v.category, State: v.stateAt(at), Account: w.accountName(owner),
 		UploadedAt: time.Unix(v.uploaded, 0).UTC(),
@@ -407,7 +407,7 @@ func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 		s = Song{ID: songID(p, own.nextUint64()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
 	} else {
 		index := d.intBelow(len(songs))
-		s = Song{ID: songID(p, hash(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
+		s = Song{ID: songID(p, hashTexts(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
 	}
 	if p == link.TikTok {
 		s.Link = "https://www.tiktok.com/music/x-" + s.ID

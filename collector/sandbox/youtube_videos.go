@@ -139,7 +139,7 @@ func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
 // protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One
 // video in ten has a random fraction of a second, which videos.list does not show.
 func protobufDuration(t VideoTruth) string {
-	d := rng{hash(0, "fraction", t.ID)}
+	d := rng{hashTexts(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.fraction() < 0.1 {
 		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.intBelow(999))
 	}

@@ -104,8 +104,8 @@ func (b *CallBudget) Spent() []Call {
 	return spent
 }
 
-// Describe returns the names of the sources, with the name, the limit and the current window of each of their budgets. The parameter now
-// is the current time. A heartbeat stores the result, so that other processes can show the state of the sources.
+// Describe returns the names of the sources, with the name, the limit and the current window of each of their budgets. A heartbeat stores
+// the result, so that other processes can show the state of the sources.
 func Describe(sources []Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {

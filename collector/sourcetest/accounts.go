@@ -27,8 +27,8 @@ const (
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
-// answeredAccountCases lists the cases in which the platform answers the requests for an account. The variable refusedCases lists the cases in which
-// the platform refuses these requests.
+// answeredAccountCases lists the cases in which the platform answers the requests for an account. The cases in refusedCases are those in
+// which the platform refuses these requests.
 var answeredAccountCases = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
@@ -154,7 +154,7 @@ func (h AccountHarness) testBrokenAnswers(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.newHandlers(nil)))
 		})
 	}
-	t.Run("the result says that a sandbox answered", func(t *testing.T) {
+	t.Run("an answer of a sandbox", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, ok.newHandlers(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)

@@ -74,7 +74,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 		server.Close()
 		h.requireTemporary(t, h.fetchFrom(t, server.URL, fetch.Options{}))
 	})
-	t.Run("the result says that a sandbox answered", func(t *testing.T) {
+	t.Run("an answer of a sandbox", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, h.Answers[OK].newHandler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)

@@ -157,9 +157,9 @@ func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	require.True(t, want.RetryAt.Equal(f.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, f.RetryAt)
 	if c == RateLimited || c == ServerError {
 		f = refuse(t, http.Header{"Retry-After": {"120"}})
-		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
+		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "RetryAt must be %s", f.RetryAt)
 		f = refuse(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
-		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
+		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "RetryAt must be %s", f.RetryAt)
 	}
 }
 
@@ -226,7 +226,7 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	src := h.New(t, base, client)
 	for _, target := range h.Targets {
 		batch, ok := src.Serves(target)
-		require.True(t, ok, "the source does not serve %+v", target)
+		require.True(t, ok, "the source must serve %+v", target)
 		require.GreaterOrEqual(t, batch, len(h.Targets))
 	}
 	plans := src.Plan(h.Targets)

@@ -160,11 +160,11 @@ func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) er
 		return err
 	}
 	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
-	_ = u.saveTokens(ctx) // saveTokens logs its error, and the next call of the method token tries to store the tokens again
+	_ = u.saveTokens(ctx) // saveTokens logs its error, and the next call of userTokens.token tries to store the tokens again
 	return nil
 }
 
-// saveTokens stores the unsaved tokens in the database. If this fails, the next call of the method token tries again.
+// saveTokens stores the unsaved tokens in the database. If this fails, the next call of userTokens.token tries again.
 func (u *userTokens) saveTokens(ctx context.Context) error {
 	if u.unsaved == nil {
 		return nil

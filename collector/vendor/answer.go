@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The
-// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON,
-// parsedBody is the zero Result, and no rule matches.
+// classOf returns the class of an answer, such as "gone" or "rate_limited", or "split" if the call had too many targets. The first matching
+// rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON, parsedBody is
+// the zero Result, and no rule matches.
 //
 // isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403 alone, without a condition on the
 // body, is no proof, because vendors also return 403 if the platform refuses one target.

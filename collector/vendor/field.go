@@ -69,7 +69,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is the type of a fact: of a single value that a source returns about a video or account, such as the views or the title.
+// factKind is the type of a fact. A fact is a single value that a source returns about a video or account, such as the views or the title.
 type factKind int
 
 const (
@@ -343,7 +343,7 @@ func (f Field) readBoolean(item gjson.Result) *bool {
 		if !ok {
 			continue
 		}
-		yes, known := a.boolean(v)
+		yes, known := a.toBoolean(v)
 		if known && (result == nil || yes) {
 			result = &yes
 		}
@@ -351,13 +351,13 @@ func (f Field) readBoolean(item gjson.Result) *bool {
 	return result
 }
 
-// boolean converts a value of an item to a boolean. isBoolean is false if the value cannot be converted.
-func (a Alternative) boolean(v gjson.Result) (yes, isBoolean bool) {
+// toBoolean converts a value of an item to a boolean. isBoolean is false if the value cannot be converted.
+func (a Alternative) toBoolean(v gjson.Result) (yes, isBoolean bool) {
 	switch {
 	case a.NotEmpty:
-		return v.Str != "" || v.IsArray() && anyOf(v, func(gjson.Result) bool { return true }), v.Type == gjson.String || v.IsArray()
+		return v.Str != "" || v.IsArray() && matchesAnyElement(v, func(gjson.Result) bool { return true }), v.Type == gjson.String || v.IsArray()
 	case a.OneOf != nil && v.IsArray():
-		return anyOf(v, a.isOneOf), true
+		return matchesAnyElement(v, a.isOneOf), true
 	case a.OneOf != nil:
 		_, isBoolean = scalarText(v)
 		return a.isOneOf(v), isBoolean
@@ -374,8 +374,8 @@ func (a Alternative) boolean(v gjson.Result) (yes, isBoolean bool) {
 	}
 }
 
-// anyOf returns true if match returns true for at least one element of the JSON list. It does not copy the list.
-func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
+// matchesAnyElement returns true if match returns true for at least one element of the JSON list. It does not copy the list.
+func matchesAnyElement(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
 		return !found
