@@ -51,8 +51,8 @@ type testFunc struct {
 // requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// allTests returns all test functions and fuzz targets of the repository. faults contains error messages: one for each list of requirements
-// that is not above a test, and one if the repository cannot be read.
+// allTests returns all test functions and fuzz targets of the repository. The returned faults are error messages: one for each list of
+// requirements that is not above a test, and one if the repository cannot be read.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -74,8 +74,8 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file. faults contains an error message for each list of requirements that is not
-// above a test.
+// testsOf returns the test functions and fuzz targets of a file. The returned faults are error messages, one for each list of requirements
+// that is not above a test.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)

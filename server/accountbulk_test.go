@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. otherMembers contains further members of the request body: a name,
-// its value, the next name, and so on.
+// trackAccounts sends POST /accounts/bulk and requires the given status. Further members of the request body are given as a name, its
+// value, the next name, and so on.
 func (c *caller) trackAccounts(status int, links []string, otherMembers ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}

@@ -24,8 +24,8 @@ func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
-// createNamedCollection creates a collection and advances the clock by a second. The collection has a parent only if the id of the parent
-// is passed.
+// createNamedCollection creates a collection and advances the clock by a second. If the id of a parent is passed, the collection has this
+// parent. Otherwise it has no parent.
 func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -43,8 +43,8 @@ func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-// patchCollection sends PATCH /collections/{collection_id} and returns the response. headers contains the name of a header, its value, the
-// name of the next header, and so on.
+// patchCollection sends PATCH /collections/{collection_id} and returns the response. The headers are given as a name, its value, the next
+// name, and so on.
 func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)

@@ -262,15 +262,15 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. target is the encoded path and query. headers contains the name of a header, its value, the
-// name of the next header, and so on.
+// send sends a request with the token of c. target is the encoded path and query. The headers are given as a name, its value, the next
+// name, and so on.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. headers contains the name of a header, its value, the name of the next header, and so on. A header
-// whose value is "" is not sent.
+// send sends a request without a token. The headers are given as a name, its value, the next name, and so on. A header whose value is "" is
+// not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)

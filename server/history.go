@@ -73,9 +73,9 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. startDate and endDate are the query parameters start_date and end_date.
-// Each is nil if the request lacks it. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before
-// startDate.
+// historyRange returns the first and the last day of a history. startDate and endDate are the query parameters start_date and end_date. A
+// parameter that the request lacks is nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is
+// before startDate.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today

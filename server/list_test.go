@@ -80,7 +80,7 @@ func heapBytes() uint64 {
 }
 
 // serveMetered calls the HTTP handler directly with a GET request and requires status 200. If keepBody is true, the result contains the
-// response body. Otherwise, the body is only measured.
+// response body. Otherwise, the result has only the size of the body.
 func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)

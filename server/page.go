@@ -47,7 +47,7 @@ type cursorScope struct {
 // this content, which is not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
-	Page  int            `json:"p"`           // number of the page that begins after the position After
+	Page  int            `json:"p"`           // number of the page that begins after this position
 	Until store.Instant  `json:"u,omitempty"` // end of an export; zero in other lists
 }
 

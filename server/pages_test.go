@@ -30,7 +30,7 @@ func (v *visitor) visit(target string) response {
 	return v.request(http.MethodGet, target, nil)
 }
 
-// post sends a form. fields contains the name of a form field, its value, the name of the next field, and so on.
+// post sends a form. The fields are given as a name, its value, the next name, and so on.
 func (v *visitor) post(target string, fields ...string) response {
 	v.t.Helper()
 	form := url.Values{}

@@ -211,8 +211,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires that the response has the RateLimit headers. limit is the expected number of requests in a minute, and
-// remaining is how many of these requests are still allowed.
+// requireRateLimitHeaders requires that the response has the RateLimit headers. limit is the expected limit of requests in a minute, and
+// remaining is the expected number of requests that are still allowed.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")

@@ -70,8 +70,8 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 }
 
 // campaignPeriod returns the first and the last day of the period for which a request asks for the numbers of a collection. startDate and
-// endDate are the query parameters start_date and end_date. Each is nil if the request lacks it. campaignPeriod makes the same checks as
-// historyRange, and also fails if startDate is in the future. If endDate is in the future, the last day is today.
+// endDate are the query parameters start_date and end_date. A parameter that the request lacks is nil. campaignPeriod makes the same checks
+// as historyRange, and also fails if startDate is in the future. If endDate is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err

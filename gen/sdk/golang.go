@@ -63,7 +63,7 @@ func goOperations(clientFile string, operations []operation) (string, error) {
 	}
 	g.out.WriteString(goHead)
 	for i := range operations {
-		if err := g.operation(&operations[i]); err != nil {
+		if err := g.writeOperation(&operations[i]); err != nil {
 			return "", fmt.Errorf("%s: %w", operations[i].id, err)
 		}
 	}
@@ -88,9 +88,9 @@ func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	}
 }
 
-// operation writes the Go code for one operation: the type of its options and its method. If the operation returns pages, operation also
-// writes the method that reads all pages.
-func (g *goGenerator) operation(o *operation) error {
+// writeOperation writes the Go code for one operation: the type of its options and its method. If the operation returns pages,
+// writeOperation also writes the method that reads all pages.
+func (g *goGenerator) writeOperation(o *operation) error {
 	name := ""
 	for known := range g.senders {
 		if strings.EqualFold(known, o.id) { // the name differs in case: oapi-codegen writes ID for Id
@@ -103,7 +103,7 @@ func (g *goGenerator) operation(o *operation) error {
 	}
 	var params, passed, optionFields []string                             // parameters of the method, arguments of the sender, members of the options
 	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // without the context (first) and the request editors (last)
-		paramName, paramType := p.Names[0].Name, g.source(p.Type)
+		paramName, paramType := p.Names[0].Name, g.formatType(p.Type)
 		typeName := strings.TrimPrefix(paramType, "*")
 		if paramName == "body" {
 			typeName = strings.TrimSuffix(typeName, "JSONRequestBody") + "Request"
@@ -137,7 +137,7 @@ func (g *goGenerator) operation(o *operation) error {
 			default:
 				fmt.Fprintf(&values, "%s: o.%s, ", member, member)
 			}
-			optionFields = append(optionFields, goComment(field.Doc)+member+" "+g.source(t)+"\n")
+			optionFields = append(optionFields, goComment(field.Doc)+member+" "+g.formatType(t)+"\n")
 		}
 		mark := ""
 		if strings.HasPrefix(paramType, "*") {
@@ -164,11 +164,11 @@ func (g *goGenerator) operation(o *operation) error {
 	if o.entry == nil {
 		return nil
 	}
-	return g.allPages(o, name, signature, params)
+	return g.writeAllPages(o, name, signature, params)
 }
 
-// allPages writes the method that reads all pages of a list, such as AllVideos.
-func (g *goGenerator) allPages(o *operation, name, signature string, params []string) error {
+// writeAllPages writes the method that reads all pages of a list, such as AllVideos.
+func (g *goGenerator) writeAllPages(o *operation, name, signature string, params []string) error {
 	entry, result, cursor, last := refName(o.entry), g.structs[refName(o.result)], "page.NextCursor", ""
 	if entry == "" || result == nil {
 		return errors.New("the schema of the page or of its entries has no name")
@@ -196,8 +196,8 @@ func (g *goGenerator) allPages(o *operation, name, signature string, params []st
 	return nil
 }
 
-// source returns a Go type as source text.
-func (g *goGenerator) source(t ast.Expr) string {
+// formatType returns a Go type as source text.
+func (g *goGenerator) formatType(t ast.Expr) string {
 	var out bytes.Buffer
 	_ = printer.Fprint(&out, g.files, t) // writing to a buffer does not fail
 	return out.String()

@@ -218,7 +218,7 @@ const listPaths = `
         "202": {description: It comes later.}
 `
 
-func TestListTool_hasASmallDefaultLimitAndTheArgumentFields(t *testing.T) {
+func TestListTool_hasASmallDefaultLimitAndAnArgumentThatSelectsFields(t *testing.T) {
 	t.Parallel()
 	listed := onlyTool(t, connect(t, listPaths, nil))
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "properties": {

@@ -180,7 +180,7 @@ var usefulFormats = []string{"date", "date-time", "uuid"}
 
 // jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
 // the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, formats other than usefulFormats, and maxima
-// of math.MaxInt32 or more. The depth is the nesting depth of the schema.
+// of math.MaxInt32 or more. depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)

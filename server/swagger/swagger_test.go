@@ -16,8 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get sends a request to swagger.Handler and returns the response. headers contains the name of a header, its value, the name of the next
-// header, and so on.
+// get sends a request to swagger.Handler and returns the response. The headers are given as a name, its value, the next name, and so on.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
