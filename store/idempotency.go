@@ -172,7 +172,7 @@ func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now
 		out.State, out.Answer = KeyDone, KeptAnswer{Status: *row.Status}
 		db.Assign(&out.Answer.ContentType, row.ContentType)
 		var err error
-		out.Answer.Body, err = row.expandedBody()
+		out.Answer.Body, err = row.decompressBody()
 		return out, err
 	case row.StartedAt > now.Add(-abandonedAfter):
 		out.State = KeyRunning
@@ -183,8 +183,8 @@ func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now
 	return out, nil
 }
 
-// expandedBody returns the stored body of the answer, decompressed.
-func (r *idempotencyRow) expandedBody() ([]byte, error) {
+// decompressBody returns the stored body of the answer, decompressed.
+func (r *idempotencyRow) decompressBody() ([]byte, error) {
 	if r.Encoding != encodingZstd {
 		return r.Body, nil
 	}

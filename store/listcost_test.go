@@ -23,7 +23,7 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		for range 2 { // the cache has all labels only after the second list
+		for range 2 { // the cache has all labels only after the second call
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		video := storetest.Track(t, o, storetest.Clips(t, 3)...)[0].VideoID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		for range 2 { // the cache has all labels only after the second list
+		for range 2 { // the cache has all labels only after the second call
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		today := storetest.Today(db)

@@ -111,8 +111,8 @@ func AppendRows[R any](tx *gorm.DB, found []R, columns []Column[R], statement st
 	return found, err
 }
 
-// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The text org is the SQL for
-// the organisation of a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
+// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. In the SQL text of such a
+// statement, org stands for the organisation of a row. On Citus, it is a placeholder with the argument orgArg, and otherwise the column of the list.
 type listPart struct {
 	OrgRows
 	org    string
