@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,15 +56,38 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runsAllTests returns true if the command line has no flag that selects, skips or lists tests.
+// runsAllTests returns true if the flags of the command line do not select, skip or list any test of this package. The flag -skip counts only
+// if it matches the name of such a test, because `make test-all` skips tests of other packages.
 func runsAllTests() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
+		if flag.Lookup(name).Value.String() != "" {
 			return false
+		}
+	}
+	skip := flag.Lookup("test.skip").Value.String()
+	if skip == "" {
+		return true
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil || len(files) == 0 {
+		panic(fmt.Sprintf("the tests must run in the folder of their package: %v", err))
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		for _, test := range testFunction.FindAllSubmatch(source, -1) {
+			if regexp.MustCompile(skip).Match(test[1]) {
+				return false
+			}
 		}
 	}
 	return true
 }
+
+// testFunction matches the declaration of a test and captures its name.
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
 // app is a running server with a test database, simulated platforms and a recorded log.
 type app struct {
