@@ -268,7 +268,7 @@ func (b pageBackend) problem(ctx context.Context, err error) error {
 	}
 	info := e.Code.info()
 	if info.Status >= http.StatusInternalServerError {
-		b.s.logger.ErrorContext(ctx, "a page failed", "error", err)
+		b.s.logger.ErrorContext(ctx, "a request for a page failed", "error", err)
 	}
 	return &web.Problem{Status: info.Status, Code: string(e.Code), Title: info.Title, Detail: e.Detail,
 		RetryAfter: e.RetryAfter}

@@ -213,7 +213,7 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
 		require.Contains(t, half, "1 of 2 have first numbers")
 		require.Contains(t, half, "4,321 views")
-		require.NotContains(t, half, `value="video:`, "the page must ask for the progress of videos and accounts without numbers only")
+		require.NotContains(t, half, `value="video:`, "the page must not ask for the progress of videos and accounts that already have numbers")
 		require.Contains(t, half, `hx-post="/track/progress"`)
 		waiting[3] = "119"
 		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page must stop asking for progress after ten minutes")

@@ -28,7 +28,7 @@ func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 		require.Nil(t, result.Error)
 		require.Equal(t, "https://app.example.test/video/tiktok/"+result.VideoID.String(), result.DirectURL)
 
-		t.Run("a second request for the video reports \"already\"", func(t *testing.T) {
+		t.Run("a second request for the video", func(t *testing.T) {
 			again := c.send(http.MethodPost, "/videos", map[string]any{
 				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).requireStatus(http.StatusOK)
 			second := decode[client.TrackVideoResult](again)

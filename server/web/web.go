@@ -331,7 +331,7 @@ func (v *visit) execute(status int, templateFile, definitionName string, data an
 func (v *visit) renderError(err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
-		v.Logger.ErrorContext(v.r.Context(), "a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
+		v.Logger.ErrorContext(v.r.Context(), "a request for a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
 		problem = &Problem{Status: http.StatusInternalServerError, Title: "Internal error",
 			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
 	}
