@@ -109,7 +109,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	c.Logger.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
+	c.Logger.InfoContext(ctx, "collecting", "collector", c.id, "sources", source.Names(c.Sources))
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var wg sync.WaitGroup
@@ -162,16 +162,7 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 			}
 		}
 	}
-	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
-}
-
-// sourceNames returns the names of the configured sources, in their order.
-func (c *Collector) sourceNames() []string {
-	names := make([]string, len(c.Sources))
-	for i, s := range c.Sources {
-		names[i] = s.Name()
-	}
-	return names
+	return c.queue.PublishRoutes(ctx, routes, source.Names(c.Sources))
 }
 
 // repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. repeatTask logs the errors and

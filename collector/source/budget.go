@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Budget is the number of units that may be spent on calls in one window of time. What a unit is depends on the source.
@@ -102,22 +100,4 @@ func (b *CallBudget) Spent() []Call {
 		}
 	}
 	return spent
-}
-
-// Describe returns the names of the sources, with the name, the limit and the current window of each of their budgets. A heartbeat stores
-// the result, so that other processes can show the state of the sources.
-func Describe(sources []Source, now time.Time) []queue.Source {
-	out := make([]queue.Source, len(sources))
-	for i, s := range sources {
-		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
-		for _, b := range s.Budgets() {
-			budget := queue.Budget{Name: b.Name, Limit: b.Limit}
-			if b.Window != nil {
-				budget.Window, budget.Ends = b.Window(now)
-				budget.Ends = budget.Ends.UTC()
-			}
-			out[i].Budgets = append(out[i].Budgets, budget)
-		}
-	}
-	return out
 }

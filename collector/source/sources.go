@@ -2,10 +2,38 @@ package source
 
 import (
 	"slices"
+	"time"
 
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
+
+// Names returns the names of the sources, in the same order.
+func Names(sources []Source) []string {
+	names := make([]string, len(sources))
+	for i, s := range sources {
+		names[i] = s.Name()
+	}
+	return names
+}
+
+// Describe returns the names of the sources, with the name, the limit and the current window of each of their budgets. A heartbeat stores
+// the result, so that other processes can show the state of the sources.
+func Describe(sources []Source, now time.Time) []queue.Source {
+	out := make([]queue.Source, len(sources))
+	for i, s := range sources {
+		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
+		for _, b := range s.Budgets() {
+			budget := queue.Budget{Name: b.Name, Limit: b.Limit}
+			if b.Window != nil {
+				budget.Window, budget.Ends = b.Window(now)
+				budget.Ends = budget.Ends.UTC()
+			}
+			out[i].Budgets = append(out[i].Budgets, budget)
+		}
+	}
+	return out
+}
 
 // ServedForms returns the forms of targets that at least one of the sources can fetch. A form is a platform, a kind (video or
 // account), and whether the handle of the account is known.
