@@ -24,8 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. Two requests have the same ids only if both the series of links and the round of the
-// benchmark are the same.
+// bulkIDs returns the video ids of one bulk request. Requests of different series of links, or of different rounds of the benchmark, have
+// no common ids.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for index := range ids {

@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if r.Results, err = measure(ctx, b.selectedCases(), o.rounds); err != nil {
+	if r.Results, err = measureCases(ctx, b.selectedCases(), o.rounds); err != nil {
 		return err
 	}
 	if r.Facts, err = b.measureCallers(ctx); err != nil {

@@ -52,12 +52,12 @@ func repeatStep(times int, s step) step {
 // warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 
-// measure runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
-// and then the given number of rounds.
+// measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not
+// used, and then the given number of rounds.
 //
 // In each round, the measured step of a case runs before the step with which it is compared (benchCase.limit). So if the first of these
 // steps fills a cache, this can only make the result of ReelTally look worse.
-func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
+func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
 			if err := prepare(ctx); err != nil {

@@ -81,14 +81,14 @@ func hasCounts(names ...string) func(testedSource) bool {
 
 func scenarios() []scenario {
 	var all []scenario
-	for _, part := range [][]scenario{invalidCounts(), plausibleCounts(), wrongItems(), malformedBodies(), hostileTexts(), brokenConnections(), redirects(), errorStatuses()} {
+	for _, part := range [][]scenario{invalidCountScenarios(), plausibleCountScenarios(), wrongItemScenarios(), malformedBodyScenarios(), hostileTextScenarios(), brokenConnectionScenarios(), redirectScenarios(), errorStatusScenarios()} {
 		all = append(all, part...)
 	}
 	return all
 }
 
-// invalidCounts returns scenarios in which a count has an impossible value, such as a negative number.
-func invalidCounts() []scenario {
+// invalidCountScenarios returns scenarios in which a count has an impossible value, such as a negative number.
+func invalidCountScenarios() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
 		"negative": -5, "fractional": 1.5, "1e308": rawText("1e308"), "a number with an exponent": rawText("1e3"), "minus zero": rawText("-0"), "2^63": rawText("9223372036854775808"),
@@ -112,8 +112,8 @@ func invalidCounts() []scenario {
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
-// plausibleCounts returns scenarios in which counts are missing, or are wrong although they are valid numbers.
-func plausibleCounts() []scenario {
+// plausibleCountScenarios returns scenarios in which counts are missing, or are wrong although they are valid numbers.
+func plausibleCountScenarios() []scenario {
 	// The Research API may return old counts. The collector therefore ignores an answer of this API with fewer views than are stored.
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
@@ -141,8 +141,8 @@ func plausibleCounts() []scenario {
 	}
 }
 
-// wrongItems returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
-func wrongItems() []scenario {
+// wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
+func wrongItemScenarios() []scenario {
 	// Instagram and the Display API of TikTok find a video in the list of its account. The account of the video that was never fetched is known
 	// only from a caller's link. So this video may belong to another account.
 	missing := map[string]outcomes{
@@ -186,8 +186,8 @@ func wrongItems() []scenario {
 	}
 }
 
-// malformedBodies returns scenarios whose answers have a body that is not the expected JSON.
-func malformedBodies() []scenario {
+// malformedBodyScenarios returns scenarios whose answers have a body that is not the expected JSON.
+func malformedBodyScenarios() []scenario {
 	all := []scenario{
 		{name: "an empty body", tamper: replaceBody(""), want: allFail},
 		{name: "spaces", tamper: replaceBody("  \n "), want: allFail},
@@ -218,8 +218,8 @@ func malformedBodies() []scenario {
 	return append(all, scenario{name: "the answer without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
 
-// brokenConnections returns scenarios in which the collector does not receive a complete answer.
-func brokenConnections() []scenario {
+// brokenConnectionScenarios returns scenarios in which the collector does not receive a complete answer.
+func brokenConnectionScenarios() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{
 		{name: "no answer in time", tamper: stallBody(0), want: allFail, timeout: short},
@@ -232,8 +232,8 @@ func brokenConnections() []scenario {
 	}
 }
 
-// redirects returns scenarios with redirects to addresses that the collector must not call.
-func redirects() []scenario {
+// redirectScenarios returns scenarios with redirects to addresses that the collector must not call.
+func redirectScenarios() []scenario {
 	var all []scenario
 	for _, to := range []string{"http://169.254.169.254/latest/meta-data/", "http://127.0.0.1:1/", "http://[::1]:1/", "http://10.0.0.1/", "file:///etc/passwd",
 		"//evil.example/", "javascript:alert(1)", "%zz://", strings.Repeat("a", 100_000)} {

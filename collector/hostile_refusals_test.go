@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
-func hostileTexts() []scenario {
+// hostileTextScenarios returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
+func hostileTextScenarios() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
 	// withText returns a tamperFunc that sets the titles, captions and descriptions in an answer to the given text.
 	withText := func(text string) tamperFunc {
@@ -36,8 +36,8 @@ func hostileTexts() []scenario {
 	}
 }
 
-// errorStatuses returns scenarios whose answers have an HTTP error status.
-func errorStatuses() []scenario {
+// errorStatusScenarios returns scenarios whose answers have an HTTP error status.
+func errorStatusScenarios() []scenario {
 	// Two kinds of sources do not have the usual outcomes. A vendor may define what an HTTP status means for a target. If YouTube refuses a
 	// call of the method that returns only counts, the collector calls another method of YouTube.
 	vendors := func(f outcome) map[string]outcomes {

@@ -128,7 +128,7 @@ func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	all := countsOf(v.Counts)
 	if r.testedSource.rounds {
 		for name, n := range all {
-			all[name] = sandbox.Rounded(n)
+			all[name] = sandbox.RoundLikeTikTok(n)
 		}
 	}
 	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })

@@ -129,10 +129,10 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// report prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that runs on
-// every database engine. report returns an error that lists the test cases that did not pass on every engine. If opts.short is true, a
-// skipped test case is no error.
-func report(w io.Writer, cases []testCase, opts options) error {
+// printReport prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that runs
+// on every database engine. printReport returns an error that lists the test cases that did not pass on every engine. If opts.short is
+// true, a skipped test case is no error.
+func printReport(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {
 		return fmt.Errorf("no test case ran: no test has a subtest named %s", strings.Join(engines, " or "))

@@ -103,5 +103,5 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	if len(opts.engines) == 0 {
 		return failures
 	}
-	return errors.Join(failures, report(w, o.cases(opts.engines), opts))
+	return errors.Join(failures, printReport(w, o.cases(opts.engines), opts))
 }

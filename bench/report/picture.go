@@ -75,10 +75,10 @@ func formatSettings(values map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// thousands formats a number that is not negative, with a comma between groups of three digits.
-func thousands(n int64) string {
+// formatThousands formats a number that is not negative, with a comma between groups of three digits.
+func formatThousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return fmt.Sprintf("%s,%03d", formatThousands(n/1000), n%1000)
 }

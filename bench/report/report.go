@@ -144,7 +144,7 @@ func (r Report) Table() string {
 	fmt.Fprintf(&b, "Measured on %s, revision `%s`, on %s with %d cores and %.0f GiB of memory, %s and PostgreSQL %s (%s). All programs ran on this machine.\n", r.Date,
 		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, formatSettings(m.Settings))
 	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
-		thousands(int64(r.Data.Videos)), thousands(int64(r.Data.Organisation-1)), thousands(r.Data.OtherVideos), thousands(r.Data.Points), r.Rounds)
+		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
 	group := ""
 	for _, result := range r.Results {

@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func video(id string) source.Target {
+func videoTarget(id string) source.Target {
 	return source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
 }
 
-func account(name string, depth int) source.Target {
+func accountTarget(name string, depth int) source.Target {
 	return source.Target{Platform: link.Facebook, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.facebook.com/" + name, Depth: depth}
 }

@@ -34,7 +34,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: tt.node, insightsRequest: tt.refusal})
-			target := video(pancakes)
+			target := videoTarget(pancakes)
 			target.NeedDetails = false
 			r, err := w.fetch(t, target)
 			require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 		})
 	}
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(190, 463, "Error validating access token: it has expired")})
-	_, err := w.fetch(t, video(pancakes))
+	_, err := w.fetch(t, videoTarget(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.AuthFailed, f.Class, "an error about an expired token must be a failure of the source")
@@ -58,7 +58,7 @@ func TestSource_returnsNoViewsIfVideoHasTooFewViewersForInsights(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(100, 0, "(#100) The value must be a valid insights metric"),
 		pancakes + "/video_insights fb_reels_total_plays": graphError(10, 0, "(#10) Not enough viewers")})
-	r, err := w.fetch(t, video(pancakes))
+	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
 	require.Nil(t, r.Facts.Views)
 	require.Nil(t, r.Facts.Shares)
@@ -74,7 +74,7 @@ func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	})
 	ids := s.world.Uploads(link.Facebook, s.own, sourcetest.Now)
 	fetch := func(id string) *source.Facts {
-		r, err := s.fetch(t, video(id))
+		r, err := s.fetch(t, videoTarget(id))
 		require.NoError(t, err)
 		require.Equal(t, source.OK, r.Class, r.Detail)
 		require.Equal(t, r.Facts.Shares == nil, r.Facts.Views == nil)

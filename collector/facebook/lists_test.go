@@ -62,7 +62,7 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 			t.Parallel()
 			base, calls := serveEndlessList(t, tt.videos)
 			s := newSource(t, base, nil)
-			batch := []source.Target{account("mira.cooks", tt.depth)}
+			batch := []source.Target{accountTarget("mira.cooks", tt.depth)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
@@ -96,7 +96,7 @@ func listedIDs(t *testing.T, videosJSON, reelsJSON string) (ids []string) {
 	}))
 	t.Cleanup(web.Close)
 	s := newSource(t, web.URL+"/v25.0", nil)
-	batch := []source.Target{account("mira.cooks", 30)}
+	batch := []source.Target{accountTarget("mira.cooks", 30)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class, results[0].Detail)

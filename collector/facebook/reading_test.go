@@ -74,7 +74,7 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 		videoRequest: reel, handleRequest: `{"id":"` + mira + `","username":"mira"}`, insightsRequest: renamed, pancakes + "/video_insights fb_reels_total_plays": renamed,
 		pancakes + "/video_insights post_video_social_actions": `{"data":[{"name":"post_video_social_actions","values":[{"value":{"COMMENT":5}}]}]}`,
 	})
-	r, err := w.fetch(t, video(pancakes))
+	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Nil(t, r.Facts.Views, "the public views must not be used, because they are counted differently")
@@ -85,7 +85,7 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)
 	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: other,
 		pancakes + "/video_insights total_video_views,post_video_social_actions": `{"data":[{"name":"total_video_views","values":[{"value":7}]}]}`})
-	target := video(pancakes)
+	target := videoTarget(pancakes)
 	target.NeedDetails = false
 	r, err = w.fetch(t, target)
 	require.NoError(t, err)
@@ -96,12 +96,12 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
-	r, err := w.fetch(t, video(pancakes))
+	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, r.Class, "an error for a video of another page must not be a failure of the source")
 
 	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
-	_, err = w.fetch(t, video(pancakes))
+	_, err = w.fetch(t, videoTarget(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the configured page is not readable either")
@@ -111,19 +111,19 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
 	for range 2 {
-		r, err := w.fetch(t, video(pancakes))
+		r, err := w.fetch(t, videoTarget(pancakes))
 		require.NoError(t, err)
 		require.Equal(t, mira, *r.Facts.Username, "a page without a handle must be named by its id")
 	}
 	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle must be cached for a day")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	w.now.Store(&later)
-	_, err := w.fetch(t, video(pancakes))
+	_, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
 	require.Len(t, *w.requests, 5)
 
 	w = newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
-	r, err := w.fetch(t, video(pancakes))
+	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned without a handle")
 	require.Nil(t, r.Facts.Username)
@@ -134,25 +134,25 @@ func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "facebook", s.Name())
-	elsewhere := video(pancakes)
+	elsewhere := videoTarget(pancakes)
 	elsewhere.Platform = link.Instagram
-	for _, bad := range []source.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
+	for _, bad := range []source.Target{elsewhere, videoTarget("12345678"), videoTarget("me/accounts"), accountTarget("a/b", 1), accountTarget("", 1), accountTarget("ö", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	numbered := account("", 30)
+	numbered := accountTarget("", 30)
 	numbered.ExternalID, numbered.AccountID = mira, mira
-	for _, good := range []source.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
+	for _, good := range []source.Target{videoTarget(pancakes), accountTarget("mira.cooks", 30), accountTarget("mira.cooks~"+mira, 30), numbered,
 		{Platform: link.Facebook, Kind: source.KindVideo}, {Platform: link.Facebook, Kind: source.KindAccount}} {
 		size, ok := s.Serves(good)
 		require.True(t, ok, "%+v", good)
 		require.Equal(t, 1, size)
 	}
-	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]source.Target{video(pancakes)}))
+	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]source.Target{videoTarget(pancakes)}))
 	results, err := s.Fetch(t.Context(), []source.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, results[0].Class)
-	_, err = s.Fetch(t.Context(), []source.Target{video(pancakes)}, source.NewCallBudget(nil))
+	_, err = s.Fetch(t.Context(), []source.Target{videoTarget(pancakes)}, source.NewCallBudget(nil))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.BadRequest, f.Class)

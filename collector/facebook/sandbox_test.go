@@ -87,7 +87,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Helper()
 		truth, ok := s.world.Video(link.Facebook, id, sourcetest.Now)
 		require.True(t, ok)
-		r, err := s.fetch(t, video(id))
+		r, err := s.fetch(t, videoTarget(id))
 		require.NoError(t, err)
 		require.True(t, r.Sandbox)
 		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
@@ -112,7 +112,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		s := startSandbox(t)
 		s.sendControl(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
-			r, err := s.fetch(t, video(s.world.Find(link.Facebook, category)))
+			r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
 			require.Equal(t, source.Missing, r.Class, r.Detail)
 		}
@@ -133,7 +133,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 			for _, id := range s.world.Uploads(link.Facebook, page, sourcetest.Now)[:3] {
 				truth, ok := s.world.Video(link.Facebook, id, sourcetest.Now)
 				require.True(t, ok)
-				r, err := s.fetch(t, video(id))
+				r, err := s.fetch(t, videoTarget(id))
 				require.NoError(t, err)
 				require.Equal(t, source.OK, r.Class, r.Detail)
 				require.Equal(t, truth.Views, *r.Facts.Views)
@@ -142,7 +142,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 			}
 			truth, ok := s.world.Account(link.Facebook, page, sourcetest.Now)
 			require.True(t, ok)
-			r, err := s.fetch(t, account(truth.Handle, 500))
+			r, err := s.fetch(t, accountTarget(truth.Handle, 500))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.True(t, r.Account.Listed, r.Detail)
@@ -152,12 +152,12 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	check()
 	s.sendControl(t, "meta", `{"expire_page_tokens":true}`)
 	check()
-	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
+	r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, r.Class, "videos of other pages must be readable too")
 
 	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.PageIDs = nil })
-	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
+	r, err = without.fetch(t, videoTarget(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, r.Class, "the failure must concern only one video")
 	require.Contains(t, r.Detail, "A page access token is required")
@@ -175,7 +175,7 @@ func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 			t.Parallel()
 			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.AppSecret = tt.secret })
 			s.sendControl(t, "meta", `{"require_app_secret":true}`)
-			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
+			r, err := s.fetch(t, videoTarget(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.detail == "" {
 				require.NoError(t, err)
 				require.Equal(t, source.OK, r.Class, r.Detail)
@@ -209,7 +209,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
 		for _, id := range []string{"", truth.ID} { // the account is requested by its handle if its id is ""
-			target := account(name, 500)
+			target := accountTarget(name, 500)
 			target.AccountID = id
 			r, err := s.fetch(t, target)
 			require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		}
 	}
 	for _, category := range []sandbox.AccountCategory{sandbox.AccountGone, sandbox.AccountPrivate} {
-		r, err := s.fetch(t, account(s.world.FindAccount(link.Facebook, category), 30))
+		r, err := s.fetch(t, accountTarget(s.world.FindAccount(link.Facebook, category), 30))
 		require.NoError(t, err)
 		require.Equal(t, source.Missing, r.Class, r.Detail)
 	}
@@ -240,7 +240,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
-			target := video(s.world.Find(link.Facebook, sandbox.Normal))
+			target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 			s.sendControl(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
 			var f *source.Failure
@@ -252,7 +252,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		target := video(s.world.Find(link.Facebook, sandbox.Normal))
+		target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
 		s.sendControl(t, "faults", `{"source":"facebook","fault":"hostile"}`)
 		for range hostileVariants {
@@ -277,7 +277,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("wrong token", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		target := video(s.world.Find(link.Facebook, sandbox.Normal))
+		target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 		s.Source = newSource(t, s.base+"/facebook/v25.0", nil)
 		_, err := s.fetch(t, target)
 		var f *source.Failure

@@ -104,7 +104,7 @@ func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pa
 func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests),
+		New: newTestSource, Targets: []source.Target{videoTarget(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests),
 	})
 }
 
@@ -116,7 +116,7 @@ func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests), SideCounts: insights,
+		Targets: []source.Target{videoTarget(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests), SideCounts: insights,
 	})
 }
 
@@ -170,7 +170,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		all[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
-		New: newTestSource, Target: account("mira.cooks", 120), Answers: all,
+		New: newTestSource, Target: accountTarget("mira.cooks", 120), Answers: all,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/video") },
 	})
 }

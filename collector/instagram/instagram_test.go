@@ -18,11 +18,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ownID = "17841405822304914"
 
-func video(code, name string) source.Target {
+func videoTarget(code, name string) source.Target {
 	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Handle: name, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
-func account(name string, depth int) source.Target {
+func accountTarget(name string, depth int) source.Target {
 	return source.Target{Platform: link.Instagram, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.instagram.com/" + name + "/", Depth: depth}
 }

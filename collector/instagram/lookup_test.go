@@ -57,11 +57,11 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
-			return 200, discoveryAnswer(mira, mediaList("", post(pancakes, reel), post(train, night)))
+			return 200, discoveryAnswer(mira, mediaList("", postJSON(pancakes, reel), postJSON(train, night)))
 		}
 		return 400, noSuchAccount
 	})
-	batch := []source.Target{video(pancakes, "mira.cooks"), video("DPWuK2sNkQ9", "rails"), video(train, "mira.cooks"), video(pancakes, "mira.cooks")}
+	batch := []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget("DPWuK2sNkQ9", "rails"), videoTarget(train, "mira.cooks"), videoTarget(pancakes, "mira.cooks")}
 	results := w.fetch(t, batch...)
 	require.Equal(t, []source.Class{source.OK, source.Unsupported, source.OK, source.OK},
 		[]source.Class{results[0].Class, results[1].Class, results[2].Class, results[3].Class})
@@ -85,14 +85,14 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 			require.NoError(t, err)
 		}
 		month := sourcetest.Now.AddDate(0, -at, 0).Format("2006-01-02T15:04:05-0700")
-		posts := []string{post("DPWuK2sNkQ9", `"comments_count":1,"timestamp":"`+month+`"`)}
+		posts := []string{postJSON("DPWuK2sNkQ9", `"comments_count":1,"timestamp":"`+month+`"`)}
 		if at == 12 {
-			posts = append(posts, post(train, night))
+			posts = append(posts, postJSON(train, night))
 		}
 		return discoveryAnswer(mira, mediaList(fmt.Sprintf("c%d", at+1), posts...))
 	}
 	w := newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
-	r := w.fetch(t, video(train, "mira.cooks"))[0]
+	r := w.fetch(t, videoTarget(train, "mira.cooks"))[0]
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Len(t, *w.requests, 1+13)
 
@@ -103,13 +103,13 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 		months++
 	}
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
-	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
+	r = w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
 	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the time in the code")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
-	r = w.fetch(t, video(oldest, "mira.cooks"))[0]
+	r = w.fetch(t, videoTarget(oldest, "mira.cooks"))[0]
 	require.Equal(t, source.Unsupported, r.Class)
 	require.Contains(t, r.Detail, "not among the newest 1000 posts")
 	require.Len(t, *w.requests, 1+20)
@@ -135,9 +135,9 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 				if strings.HasSuffix(path, "/insights") {
 					return tt.status, tt.body
 				}
-				return 200, mediaList("", post(pancakes, strings.Replace(reel, `"view_count":1482337,`, "", 1)))
+				return 200, mediaList("", postJSON(pancakes, strings.Replace(reel, `"view_count":1482337,`, "", 1)))
 			})
-			r := w.fetch(t, video(pancakes, ""))[0]
+			r := w.fetch(t, videoTarget(pancakes, ""))[0]
 			require.Equal(t, tt.class, r.Class, r.Detail)
 			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.requests)[2])
 			if r.Class == source.OK {
@@ -155,9 +155,9 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 			if strings.HasSuffix(path, "/insights") {
 				return 400, body
 			}
-			return 200, mediaList("", post(pancakes, reel))
+			return 200, mediaList("", postJSON(pancakes, reel))
 		})
-		_, err := w.Fetch(t.Context(), []source.Target{video(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
+		_, err := w.Fetch(t.Context(), []source.Target{videoTarget(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.Class(name), f.Class, f.Detail)
@@ -167,20 +167,20 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 func TestSource_returnsTemporaryFailureIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, discoveryAnswer(mira+`,"media_count":4`, "") })
-	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
-	_, err := w.Fetch(t.Context(), []source.Target{account("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
+	require.Equal(t, source.Temporary, w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0].Class)
+	_, err := w.Fetch(t.Context(), []source.Target{accountTarget("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
 	w = newGraphTest(t, func(string, string) (int, string) { return 200, discoveryAnswer(mira+`,"media_count":0`, "") })
-	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+	require.Equal(t, source.Missing, w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0].Class)
 }
 
 func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newGraphTest(t, func(string, string) (int, string) { return 400, hidden })
-	for _, target := range []source.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
+	for _, target := range []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(pancakes, ""), accountTarget("mira.cooks", 30)} {
 		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
@@ -191,8 +191,8 @@ func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 func TestSource_returnsMissingIfListOfConfiguredAccountIsEmpty(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
-	results := w.fetch(t, video(pancakes, ""))
+	require.Equal(t, source.Missing, w.fetch(t, videoTarget(pancakes, "our.kitchen"))[0].Class)
+	results := w.fetch(t, videoTarget(pancakes, ""))
 	require.Equal(t, source.Unsupported, results[0].Class)
 	require.Contains(t, results[0].Detail, "track a link that contains the account")
 }
@@ -201,26 +201,26 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "instagram", s.Name())
-	size, ok := s.Serves(video(pancakes, ""))
+	size, ok := s.Serves(videoTarget(pancakes, ""))
 	require.True(t, ok)
 	require.Equal(t, 25, size)
-	size, ok = s.Serves(account("mira.cooks", 30))
+	size, ok = s.Serves(accountTarget("mira.cooks", 30))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
 		require.True(t, ok, "a target without an id must stand for all targets of its kind")
 	}
-	elsewhere := video(pancakes, "")
+	elsewhere := videoTarget(pancakes, "")
 	elsewhere.Platform = link.Facebook
-	for _, bad := range []source.Target{elsewhere, video("x){id},id", ""), video("../me", ""), account("a){id", 1), account("", 1), account("Ä", 1)} {
+	for _, bad := range []source.Target{elsewhere, videoTarget("x){id},id", ""), videoTarget("../me", ""), accountTarget("a){id", 1), accountTarget("", 1), accountTarget("Ä", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	injected := s.Plan([]source.Target{video(pancakes, "a){id}}")})
+	injected := s.Plan([]source.Target{videoTarget(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle must not be requested")
+	require.Equal(t, source.Unsupported, w.fetch(t, videoTarget(pancakes, "a){id}}"))[0].Class, "an impossible handle must not be requested")
 	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 
 	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))

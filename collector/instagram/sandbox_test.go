@@ -79,7 +79,7 @@ func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
 		require.True(t, ok, category)
-		batch, truths = append(batch, video(truth.ID, truth.Account.Handle)), append(truths, truth)
+		batch, truths = append(batch, videoTarget(truth.ID, truth.Account.Handle)), append(truths, truth)
 	}
 	return batch, truths
 }
@@ -124,7 +124,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)
-		results, err := s.fetch(t, video(codes[3], s.own), video(codes[1], ""))
+		results, err := s.fetch(t, videoTarget(codes[3], s.own), videoTarget(codes[1], ""))
 		require.NoError(t, err)
 		for i, r := range results {
 			truth, _ := s.world.Video(link.Instagram, codes[3-2*i], sourcetest.Now)
@@ -141,7 +141,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		s := startSandbox(t)
 		private := s.world.FindAccount(link.Instagram, sandbox.AccountPrivate)
 		other := s.world.Find(link.Instagram, sandbox.Normal)
-		results, err := s.fetch(t, video(other, private), video(other, ""), video("DCXkB8LpR2q", "natgeo"))
+		results, err := s.fetch(t, videoTarget(other, private), videoTarget(other, ""), videoTarget("DCXkB8LpR2q", "natgeo"))
 		require.NoError(t, err)
 		require.Equal(t, source.Unsupported, results[0].Class)
 		require.Contains(t, results[0].Detail, "Invalid user id")
@@ -159,7 +159,7 @@ func fetchGraphID(t *testing.T, s sandboxed, handle string) string {
 	if len(uploads) == 0 {
 		return ""
 	}
-	results, err := s.fetch(t, video(uploads[0], handle))
+	results, err := s.fetch(t, videoTarget(uploads[0], handle))
 	require.NoError(t, err)
 	return *results[0].Facts.AccountSourceID
 }
@@ -174,7 +174,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		if truth.State != sandbox.Public {
 			continue
 		}
-		results, err := s.fetch(t, account(name, 500))
+		results, err := s.fetch(t, accountTarget(name, 500))
 		require.NoError(t, err)
 		if id := fetchGraphID(t, s, name); id != "" {
 			require.Equal(t, id, *results[0].Account.SourceID)
@@ -187,7 +187,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		}
 		require.Equal(t, want, results[0].Account)
 	}
-	results, err := s.fetch(t, account(s.world.FindAccount(link.Instagram, sandbox.AccountGone), 30))
+	results, err := s.fetch(t, accountTarget(s.world.FindAccount(link.Instagram, sandbox.AccountGone), 30))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, results[0].Class)
 }

@@ -44,8 +44,8 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns the JSON of a post with the given code. moreMembers is the JSON text of additional members, or "".
-func post(code, moreMembers string) string {
+// postJSON returns the JSON of a post with the given code. moreMembers is the JSON text of additional members, or "".
+func postJSON(code, moreMembers string) string {
 	if moreMembers != "" {
 		moreMembers = "," + moreMembers
 	}
@@ -93,16 +93,16 @@ func answersFor(answerWith func(list string) string, first, second source.Facts)
 	big.Likes = new(int64(9007199254740993))
 	answers := refusals()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: answer(post(pancakes, reel), post(train, night)), Classes: ok, Facts: facts},
-		sourcetest.Bare:       {Body: answer(post(pancakes, `"comments_count":5`), post(train, `"comments_count":5`)), Classes: ok, Facts: []*source.Facts{&bare, &bare}},
-		sourcetest.Gone:       {Body: answer(post(train, night)), Classes: missing},
-		sourcetest.WrongTypes: {Body: answer(post(pancakes, strings.Replace(reel, "90211", `{"count":90211}`, 1)), post(train, night)), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings: {Classes: ok, Body: answer(strings.Replace(post(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
-			post(train, night))},
-		sourcetest.Big:         {Body: answer(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: answer(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
-		sourcetest.Foreign:     {Body: answer(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
-		sourcetest.GoneForeign: {Body: answer(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
+		sourcetest.OK:         {Body: answer(postJSON(pancakes, reel), postJSON(train, night)), Classes: ok, Facts: facts},
+		sourcetest.Bare:       {Body: answer(postJSON(pancakes, `"comments_count":5`), postJSON(train, `"comments_count":5`)), Classes: ok, Facts: []*source.Facts{&bare, &bare}},
+		sourcetest.Gone:       {Body: answer(postJSON(train, night)), Classes: missing},
+		sourcetest.WrongTypes: {Body: answer(postJSON(pancakes, strings.Replace(reel, "90211", `{"count":90211}`, 1)), postJSON(train, night)), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings: {Classes: ok, Body: answer(strings.Replace(postJSON(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
+			postJSON(train, night))},
+		sourcetest.Big:         {Body: answer(postJSON(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), postJSON(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: answer(postJSON(pancakes, reel), postJSON(train, night), postJSON(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
+		sourcetest.Foreign:     {Body: answer(postJSON("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), postJSON(pancakes, reel), postJSON(train, night)), Classes: ok},
+		sourcetest.GoneForeign: {Body: answer(postJSON("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), postJSON(train, night)), Classes: missing},
 	})
 	return answers
 }
@@ -122,7 +122,7 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // business discovery shows neither private nor age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{video(pancakes, "mira.cooks"), video(train, "mira.cooks")}, Answers: answers,
+		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
 		Side:   http.HandlerFunc(serveSideRequests),
 	})
@@ -151,7 +151,7 @@ func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 	gone := answers[sourcetest.Gone] // a post that is not public is also missing from the list of the operator's account
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
+		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "our.kitchen"), videoTarget(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
 		Side:   http.HandlerFunc(serveSideRequests), SideCounts: insights,
 	})
@@ -165,7 +165,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	}
 	const third, fourth = "DCXkB8LpR2q", "DBXkB8LpR2q"
 	more := func(code string) string {
-		return post(code, `"comments_count":1,"media_type":"VIDEO","timestamp":"2024-11-05T10:00:00+0000"`)
+		return postJSON(code, `"comments_count":1,"media_type":"VIDEO","timestamp":"2024-11-05T10:00:00+0000"`)
 	}
 	at := time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)
 	ok := source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
@@ -174,8 +174,8 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	answer := func(account, list string) sourcetest.Reply {
 		return sourcetest.Reply{Body: discoveryAnswer(account, list)}
 	}
-	begin := mediaList("QVFIUnA", photo, post(pancakes, reel))
-	pages := []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", post(train, night), more(third))), answer(mira, mediaList("", more(fourth)))}
+	begin := mediaList("QVFIUnA", photo, postJSON(pancakes, reel))
+	pages := []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", postJSON(train, night), more(third))), answer(mira, mediaList("", more(fourth)))}
 	empty, bare, big := ok, source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
 	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: noSuchAccount}, Class: source.Unsupported}
@@ -189,15 +189,15 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.Strings:        {Profile: answer(strings.Replace(profile, "1230000", `"1230000"`, 1), begin), Pages: pages, Class: source.OK},
 		sourcetest.Big:            {Profile: answer(strings.Replace(profile, "1230000", "9007199254740993", 1), begin), Pages: pages, Class: source.OK, Account: &big},
 		sourcetest.Foreign:        {Profile: answer(strings.Replace(profile, "mira.cooks", "somebody", 1), begin), Class: source.Temporary},
-		sourcetest.Pinned:         {Profile: answer(profile, begin), Pages: []sourcetest.Reply{pages[0], answer(mira, mediaList("", more(fourth), post(pancakes, reel)))}, Class: source.OK},
-		sourcetest.BrokenEntry:    {Profile: answer(profile, begin), Pages: []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", post(train, night), `{"shortcode":["x"]}`, more(third))), pages[1]}, Class: source.OK},
+		sourcetest.Pinned:         {Profile: answer(profile, begin), Pages: []sourcetest.Reply{pages[0], answer(mira, mediaList("", more(fourth), postJSON(pancakes, reel)))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: answer(profile, begin), Pages: []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", postJSON(train, night), `{"shortcode":["x"]}`, more(third))), pages[1]}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: answer(profile, mediaList("", `{"shortcode":7}`, `[]`)), Class: source.Temporary},
 	}
 	for c, refusal := range refusals() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
-		New: newTestSource, Target: account("mira.cooks", 120), Answers: answers,
+		New: newTestSource, Target: accountTarget("mira.cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "media.after(") },
 	})
 }

@@ -67,14 +67,14 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		}
 		return origin{uint32(decryptNumber(n&0xffffffff, 32, w.timeKey(p, uploaded))), uploaded}
 	case link.Instagram:
-		n, ok := shortcodeNumber(publicShortcode(id))
+		n, ok := decodeShortcode(publicShortcode(id))
 		ms := int64(n>>23) + instagramEpoch
 		uploaded := ms / 1000
 		if !ok || uploaded < instagramSince || uploaded > at.Unix() {
 			return byHash
 		}
-		scrambled := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
-		return origin{uint32(decryptNumber(scrambled, 32, w.timeKey(p, uploaded))), uploaded}
+		encrypted := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
+		return origin{uint32(decryptNumber(encrypted, 32, w.timeKey(p, uploaded))), uploaded}
 	case link.YouTube:
 		raw, err := base64.RawURLEncoding.DecodeString(id)
 		if err != nil || len(raw) != 8 {
@@ -106,9 +106,9 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 		low := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
 		return strconv.FormatUint(uint64(uploadTime)<<32|low, 10)
 	case link.Instagram:
-		scrambled := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
-		ms := uint64(uploadTime*1000) + scrambled>>23 - instagramEpoch
-		return shortcode(ms<<23 | scrambled&0x7fffff)
+		encrypted := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
+		ms := uint64(uploadTime*1000) + encrypted>>23 - instagramEpoch
+		return encodeShortcode(ms<<23 | encrypted&0x7fffff)
 	case link.YouTube:
 		n := encryptNumber(uint64(account)<<32|uint64(uint32(uploadTime)), 64, hashTexts(w.seed, "id", string(p)))
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
@@ -117,8 +117,8 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 	}
 }
 
-// timeKey returns the key that scrambles the account number in a video id that contains an upload time. The key differs for every second,
-// so that the ids of one account look unrelated.
+// timeKey returns the key that encrypts the account number in a video id that contains an upload time. The key differs for every second, so
+// that the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }
@@ -150,8 +150,8 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// shortcodeNumber returns the number that a shortcode encodes. It returns false if the number does not fit into 64 bits.
-func shortcodeNumber(code string) (uint64, bool) {
+// decodeShortcode returns the number that a shortcode encodes. It returns false if the number does not fit into 64 bits.
+func decodeShortcode(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false
 	}
@@ -166,8 +166,8 @@ func shortcodeNumber(code string) (uint64, bool) {
 	return n, true
 }
 
-// shortcode returns the Instagram shortcode that encodes a number.
-func shortcode(n uint64) string {
+// encodeShortcode returns the Instagram shortcode that encodes a number.
+func encodeShortcode(n uint64) string {
 	var digits [11]byte
 	at := len(digits)
 	for n > 0 {

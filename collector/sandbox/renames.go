@@ -60,7 +60,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bo
 	return nil
 }
 
-// otherAccount returns the number of an account other than excluded. The account has the category AccountNormal.
+// otherAccount returns the number of an account of the category AccountNormal that is not the excluded account.
 func (w *World) otherAccount(p link.Platform, excluded uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, excluded))
 	for number == excluded || w.accountCategory(p, number) != AccountNormal {

@@ -41,7 +41,7 @@ type schedule struct {
 }
 
 // uploadSchedule returns the upload schedule of the account with the given number. It is always the same while the sandbox's clock is not
-// before epoch. If the clock is set to an earlier time, it is another one.
+// before epoch. If the clock is set to an earlier time, the schedule differs.
 func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}

@@ -75,7 +75,7 @@ func apifyInstagramItem(t VideoTruth) object {
 
 // mediaID returns the numeric media id that a shortcode encodes.
 func mediaID(code string) string {
-	n, _ := shortcodeNumber(publicShortcode(code))
+	n, _ := decodeShortcode(publicShortcode(code))
 	return strconv.FormatUint(n, 10)
 }
 

@@ -81,9 +81,9 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// Rounded rounds a number down as TikTok's site does. From a million on, the result is a multiple of 100,000 (such as 1.2M). Below a
-// million, but from 10,000 on, it is a multiple of 100 (such as 573.9K). Rounded returns a smaller number unchanged.
-func Rounded(n int64) int64 {
+// RoundLikeTikTok rounds a number down as TikTok's site does. From a million on, the result is a multiple of 100,000 (such as 1.2M). Below a
+// million, but from 10,000 on, it is a multiple of 100 (such as 573.9K). RoundLikeTikTok returns a smaller number unchanged.
+func RoundLikeTikTok(n int64) int64 {
 	switch {
 	case n >= 1_000_000:
 		return n / 100_000 * 100_000
@@ -98,7 +98,7 @@ func roundedOrNil(n *int64) any {
 	if n == nil {
 		return nil
 	}
-	return Rounded(*n)
+	return RoundLikeTikTok(*n)
 }
 
 // clockworksItem returns an item of the TikTok actors that clockworks offers on Apify. The counts are rounded. The song of a slideshow has
@@ -111,7 +111,7 @@ func clockworksItem(t VideoTruth, author AccountTruth) object {
 	item := object{
 		"id": t.ID, "text": t.Title, "textLanguage": "en", "createTime": t.UploadedAt.Unix(), "createTimeISO": isoTime(t.UploadedAt),
 		"isAd": t.ShopAd, "isPinned": false, "isSponsored": false, "isSlideshow": t.Category == Photo, "webVideoUrl": t.Link,
-		"playCount": Rounded(t.Views), "diggCount": roundedOrNil(t.Likes), "commentCount": roundedOrNil(t.Comments),
+		"playCount": RoundLikeTikTok(t.Views), "diggCount": roundedOrNil(t.Likes), "commentCount": roundedOrNil(t.Comments),
 		"shareCount": roundedOrNil(t.Shares), "collectCount": roundedOrNil(t.Bookmarks),
 		"authorMeta": object{
 			"id": t.Account.ID, "name": t.Account.Handle, "nickName": t.Account.Name, "profileUrl": author.Link, "verified": false, "signature": author.Bio,

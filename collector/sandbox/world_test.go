@@ -32,7 +32,7 @@ func anyID(p link.Platform) *rapid.Generator[string] {
 	case link.Instagram:
 		return rapid.Custom(func(t *rapid.T) string {
 			ms := rapid.Int64Range(1400000000000, epoch*1000).Draw(t, "ms")
-			return shortcode(uint64(ms-instagramEpoch)<<23 | rapid.Uint64Range(0, 1<<23-1).Draw(t, "low"))
+			return encodeShortcode(uint64(ms-instagramEpoch)<<23 | rapid.Uint64Range(0, 1<<23-1).Draw(t, "low"))
 		})
 	case link.YouTube:
 		return rapid.StringMatching(`[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]`)
@@ -126,7 +126,7 @@ func exampleID(p link.Platform, i int) string {
 	case link.TikTok:
 		return strconv.FormatUint((1_600_000_000+n%150_000_000)<<32|n>>32, 10)
 	case link.Instagram:
-		return shortcode(uint64(testNow.UnixMilli()-instagramEpoch)/(2+n%7)<<23 | n&0x7fffff)
+		return encodeShortcode(uint64(testNow.UnixMilli()-instagramEpoch)/(2+n%7)<<23 | n&0x7fffff)
 	case link.YouTube:
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
 	default:
@@ -145,7 +145,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 	})
 	t.Run("an Instagram shortcode contains the upload time", func(t *testing.T) {
 		t.Parallel()
-		n, ok := shortcodeNumber("DOq6eV6iIgD")
+		n, ok := decodeShortcode("DOq6eV6iIgD")
 		require.True(t, ok)
 		v, ok := w.Video(link.Instagram, "DOq6eV6iIgD", testNow)
 		require.True(t, ok)

@@ -72,7 +72,7 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	next := firstFetchOn(t, day)
 	// The mean number of fetches a day is rounded up or down for each target. If it is 2.7, seven of ten targets have three fetches a day, and
 	// the others have two.
-	fetches := int(p.fetchesOnFetchDay(t.BaseLane, pace) + fraction(t, "turn"))
+	fetches := int(p.fetchesOnFetchDay(t.BaseLane, pace) + hashFraction(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
@@ -122,7 +122,7 @@ func countDetailsFetches(t queue.Target, end time.Time) int64 {
 // countFetchDays counts the days from 1970 to the given day on which at least one fetch of the target is scheduled. The mean distance
 // between two such days is daysBetween. A hash of the target decides which days they are, so that the targets are spread over the days.
 func countFetchDays(t queue.Target, day store.Date, daysBetween float64) float64 {
-	return math.Floor((float64(day) + fraction(t, "day")*daysBetween) / daysBetween)
+	return math.Floor((float64(day) + hashFraction(t, "day")*daysBetween) / daysBetween)
 }
 
 // firstFetchOn returns the time at which the first fetch of the target on the given day is scheduled.
@@ -130,9 +130,9 @@ func firstFetchOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
-// fraction returns a number in [0, 1) that is derived from a hash of the target and the purpose. Different purposes give independent
+// hashFraction returns a number in [0, 1) that is derived from a hash of the target and the purpose. Different purposes give independent
 // numbers.
-func fraction(t queue.Target, purpose string) float64 {
+func hashFraction(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))
 	return float64(h.Sum64()%1024) / 1024

@@ -158,7 +158,7 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 }
 
 // subtractCost subtracts the cost of a number of fetches from the available units. The costs are alternative prices of one fetch. The first
-// entry is used until one of its budgets is spent, and then the next entry. subtractCost returns false if the units are not enough for all
+// price is used until one of its budgets is spent, and then the next price. subtractCost returns false if the units are not enough for all
 // fetches.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6

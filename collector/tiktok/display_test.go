@@ -57,8 +57,8 @@ func refusal(code, message string) string {
 
 func list(items ...string) string { return okAnswer(`{"videos":[` + strings.Join(items, ",") + `]}`) }
 
-// item returns a video in an answer of the Display API. moreMembers is the JSON text of additional members.
-func item(id, moreMembers string) string {
+// displayVideoJSON returns a video in an answer of the Display API. moreMembers is the JSON text of additional members.
+func displayVideoJSON(id, moreMembers string) string {
 	return fmt.Sprintf(`{"id":%q,"create_time":1766782800,"title":"Leek soup 🥣","video_description":"Leek soup, slowly","duration":58,
 		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, moreMembers)
 }
@@ -135,18 +135,18 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 
 	answers := refusals()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
+		sourcetest.OK:         {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
-		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
-		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
-		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
-			item(kite, counts2)), Classes: good},
-		sourcetest.Big:         {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
-		sourcetest.Foreign:     {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
-		sourcetest.GoneForeign: {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
+		sourcetest.Gone:       {Body: list(displayVideoJSON(kite, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: list(displayVideoJSON(kite, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
+		sourcetest.Restricted: {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
+		sourcetest.WrongTypes: {Body: list(displayVideoJSON(soup, `"view_count":["1482337"]`), displayVideoJSON(kite, counts2)), Classes: doubtful},
+		sourcetest.Strings: {Body: list(strings.ReplaceAll(displayVideoJSON(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
+			displayVideoJSON(kite, counts2)), Classes: good},
+		sourcetest.Big:         {Body: list(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Foreign:     {Body: list(displayVideoJSON(foreign, counts), displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
+		sourcetest.GoneForeign: {Body: list(displayVideoJSON(foreign, counts), displayVideoJSON(kite, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
@@ -239,7 +239,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/video/query/"):
-			_, _ = io.WriteString(w, list(item(soup, counts)))
+			_, _ = io.WriteString(w, list(displayVideoJSON(soup, counts)))
 		case strings.HasSuffix(r.URL.Path, "/video/list/"):
 			_, _ = io.WriteString(w, page(false, 0, entry(soup, 1766782800)).Body)
 		default:

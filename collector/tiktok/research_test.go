@@ -33,9 +33,9 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. moreMembers is the JSON text of additional
+// researchVideoJSON returns an item in an answer of the Research API. Its id is a JSON number, not a string. moreMembers is the JSON text of additional
 // members.
-func row(id, moreMembers string) string {
+func researchVideoJSON(id, moreMembers string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, moreMembers)
 }
 
@@ -64,18 +64,18 @@ func TestResearch_fetchesVideos(t *testing.T) {
 	spent.Bucket = tiktok.BudgetRequests
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(nearID, counts2)), Classes: good, Facts: both},
+		sourcetest.OK:         {Body: list(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+nearID+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: list(row(nearID, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(nearID, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
-		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
-		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(nearID, counts2)), Classes: doubtful},
-		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(nearID, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(nearID, counts2), row(soup, counts2)), Classes: good},
-		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(nearID, counts2)), Classes: good},
+		sourcetest.Gone:       {Body: list(researchVideoJSON(nearID, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: list(researchVideoJSON(nearID, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
+		sourcetest.Restricted: {Body: list(researchVideoJSON(soup, counts+`,"favourites_count":77`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
+		sourcetest.WrongTypes: {Body: list(researchVideoJSON(soup, `"view_count":{}`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
+		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(researchVideoJSON(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), researchVideoJSON(nearID, counts2)), Classes: good},
+		sourcetest.Big:        {Body: list(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: list(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Foreign:    {Body: list(researchVideoJSON(foreign, counts), researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good},
 		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
-		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(nearID, counts2)), Classes: doubtful},
+		sourcetest.GoneForeign: {Body: list(researchVideoJSON("7588213403351190802", counts), researchVideoJSON(nearID, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
@@ -104,7 +104,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 			_, _ = io.WriteString(w, clientToken)
 			return
 		}
-		_, _ = io.WriteString(w, list(row(idOf("2026-03-28", 3), counts)))
+		_, _ = io.WriteString(w, list(researchVideoJSON(idOf("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
 	batch := []source.Target{
@@ -183,7 +183,7 @@ func TestResearch_returnsVideosFetchedBeforeFailure(t *testing.T) {
 			_, _ = io.WriteString(w, refusal("daily_quota_limit_exceeded", "x"))
 			return
 		}
-		_, _ = io.WriteString(w, list(row(idOf("2024-12-31", 4), counts)))
+		_, _ = io.WriteString(w, list(researchVideoJSON(idOf("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
 	batch := []source.Target{target(idOf("2026-03-01", 1), "", false), target(idOf("2024-12-31", 4), "", false)}

@@ -51,7 +51,7 @@ func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, re
 		end := min(in.Cursor+rows, len(ids))
 		var videos []string
 		for _, id := range ids[in.Cursor:end] {
-			videos = append(videos, row(id, counts))
+			videos = append(videos, researchVideoJSON(id, counts))
 		}
 		_, _ = io.WriteString(w, okAnswer(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t,"search_id":"7201388525814961198"}`, strings.Join(videos, ","), end, end < len(ids))))
 	})

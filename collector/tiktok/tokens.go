@@ -120,7 +120,7 @@ func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	return defaultClass
 }
 
-// ctxMutex is a mutex whose method lock stops waiting when a context is cancelled.
+// ctxMutex is a mutex. If a context is cancelled, ctxMutex.lock stops waiting for the mutex.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }

@@ -52,7 +52,7 @@ func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, refusal("access_token_invalid", "The access token is invalid."))
 			return
 		}
-		_, _ = io.WriteString(w, list(item(soup, counts)))
+		_, _ = io.WriteString(w, list(displayVideoJSON(soup, counts)))
 		return
 	}
 	i.exchanges++

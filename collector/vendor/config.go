@@ -52,8 +52,8 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives the class of an answer that is JSON, such as "gone" or "rate_limited". The rule matches if Status contains the HTTP status,
-// and When and And are true. A condition that is not set counts as true.
+// Rule gives the class of an answer that is JSON, such as "gone" or "rate_limited". The rule matches if Status contains the HTTP status and
+// both conditions, When and And, are true. A condition that is not set counts as true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`

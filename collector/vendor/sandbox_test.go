@@ -164,10 +164,10 @@ func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r sourc
 
 // asReturnedByApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
 func asReturnedByApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
-	truth.Views = sandbox.Rounded(truth.Views)
+	truth.Views = sandbox.RoundLikeTikTok(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {
 		if *count != nil {
-			*count = new(sandbox.Rounded(**count))
+			*count = new(sandbox.RoundLikeTikTok(**count))
 		}
 	}
 	if truth.Category == sandbox.Photo {

@@ -22,8 +22,8 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account returns the target that the collector creates for the link of an account.
-func account(t testing.TB, pasted string, depth int) source.Target {
+// accountTarget returns the target that the collector creates for the link of an account.
+func accountTarget(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func uploadList(next string, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: `{"kind":"youtube#playlistItemListResponse","nextPageToken":` + next + `,"items":[` + strings.Join(entries, ",") + `]}`}
 }
 
-func upload(id, published string) string {
+func uploadJSON(id, published string) string {
 	return fmt.Sprintf(`{"kind":"youtube#playlistItem","id":"VVVrM21Yb","contentDetails":{"videoId":%q,"videoPublishedAt":%q}}`, id, published)
 }
 
@@ -60,7 +60,7 @@ func found(id string, at time.Time) ingest.FoundVideo {
 func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const third = "aB3dE6gH9jk"
-	first := []string{upload(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
+	first := []string{uploadJSON(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
 	ok := source.AccountFacts{
 		ID: new(mira), Username: new("miracooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen.\nNew every Friday"),
 		Followers: new(int64(1230000)), Private: new(false), Listed: true,
@@ -69,7 +69,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		},
 	}
 	profile := sourcetest.Reply{Body: channelList(channelItem(mira, `"1230000"`))}
-	second := uploadList(`null`, upload(train, "2025-01-31T23:59:59-08:00"))
+	second := uploadList(`null`, uploadJSON(train, "2025-01-31T23:59:59-08:00"))
 	pages := []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, first...), second}
 	none := []sourcetest.Reply{{Status: http.StatusNotFound, Body: `{"error":{"code":404,"errors":[{"reason":"playlistNotFound"}]}}`}}
 	closed := []sourcetest.Reply{{Status: http.StatusForbidden, Body: `{"error":{"code":403,"errors":[{"reason":"playlistItemsNotAccessible"}]}}`}}
@@ -89,7 +89,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.Foreign:        {Profile: sourcetest.Reply{Body: channelList(channelItem("UCz8RrW4eYtN1uXb6KqLcM2g", `"1"`))}, Class: source.Temporary},
 		sourcetest.PrivateAccount: {Profile: profile, Pages: closed, Class: source.OK, Account: &unlisted},
 		sourcetest.Empty:          {Profile: profile, Pages: none, Class: source.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], uploadList(`null`, upload(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
+		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], uploadList(`null`, uploadJSON(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
 		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{uploadList(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
 	}
@@ -97,7 +97,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
-		New: newTestSource, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
+		New: newTestSource, Target: accountTarget(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/playlistItems") },
 	})
 }
@@ -135,7 +135,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 				_, _ = w.Write([]byte(`{"kind":"youtube#channelListResponse"}`))
 			})
 			s := newSource(t, base, nil)
-			batch := []source.Target{account(t, pasted, 0)}
+			batch := []source.Target{accountTarget(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
 			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each name, and one for a page of uploads")
@@ -152,10 +152,10 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 				_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 				return
 			}
-			_, _ = w.Write([]byte(uploadList(`"next"`, upload(pancakes, "2026-10-03T17:04:11Z")).Body))
+			_, _ = w.Write([]byte(uploadList(`"next"`, uploadJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
 		})
 		s := newSource(t, base, nil)
-		known := account(t, "https://www.youtube.com/@old.handle", 0)
+		known := accountTarget(t, "https://www.youtube.com/@old.handle", 0)
 		known.AccountID = mira
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
@@ -172,13 +172,13 @@ func TestSource_limitsBatchSizeOfAccounts(t *testing.T) {
 		require.Equal(t, n > 0, ok)
 		return n
 	}
-	byID := account(t, "https://www.youtube.com/channel/"+mira, 0)
+	byID := accountTarget(t, "https://www.youtube.com/channel/"+mira, 0)
 	deep := byID
 	deep.Depth = 51
 	require.Equal(t, 50, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount}))
 	require.Equal(t, 50, size(byID))
 	require.Equal(t, 1, size(deep))
-	require.Equal(t, 1, size(account(t, "https://www.youtube.com/@MiraCooks", 0)))
+	require.Equal(t, 1, size(accountTarget(t, "https://www.youtube.com/@MiraCooks", 0)))
 	require.Zero(t, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount, ExternalID: "@a b"}))
 	require.Zero(t, size(source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@mira"}))
 
@@ -203,12 +203,12 @@ func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":"…","errors":[{"reason":%q}]}}`, tt.status, reason)
 			})
 			s := newSource(t, base, nil)
-			one := []source.Target{account(t, "https://www.youtube.com/@MiraCooks", 0)}
+			one := []source.Target{accountTarget(t, "https://www.youtube.com/@MiraCooks", 0)}
 			results, err := s.Fetch(t.Context(), one, source.NewCallBudget(s.Plan(one)[0]))
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class)
 
-			two := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
+			two := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
 			results, err = s.Fetch(t.Context(), two, source.NewCallBudget(s.Plan(two)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
@@ -227,7 +227,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			truth, ok := world.Account(link.YouTube, world.FindAccount(link.YouTube, category), sourcetest.Now)
 			require.True(t, ok)
 			for _, pasted := range []string{"https://www.youtube.com/@" + truth.Handle, "https://www.youtube.com/channel/" + truth.ID} {
-				batch := []source.Target{account(t, pasted, 5000)}
+				batch := []source.Target{accountTarget(t, pasted, 5000)}
 				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 				require.NoError(t, err)
 				r := results[0]
@@ -256,7 +256,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		for number := range uint32(3) {
 			truth, ok := world.Account(link.YouTube, world.Handle(link.YouTube, 100+number), sourcetest.Now)
 			require.True(t, ok)
-			batch = append(batch, account(t, "https://www.youtube.com/channel/"+truth.ID, 0))
+			batch = append(batch, accountTarget(t, "https://www.youtube.com/channel/"+truth.ID, 0))
 		}
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
@@ -281,11 +281,11 @@ func TestSource_returnsAccountsFetchedBeforeFailure(t *testing.T) {
 		case strings.Contains(r.URL.RawQuery, rails[2:]):
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			_, _ = w.Write([]byte(uploadList(`null`, upload(pancakes, "2026-10-03T17:04:11Z")).Body))
+			_, _ = w.Write([]byte(uploadList(`null`, uploadJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
 		}
 	})
 	s := newSource(t, base, nil)
-	batch := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/"+rails, 0)}
+	batch := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/"+rails, 0)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)
@@ -302,10 +302,10 @@ func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 			return
 		}
 		page++
-		_, _ = w.Write([]byte(uploadList(fmt.Sprintf(`"page %d"`, page), upload(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
+		_, _ = w.Write([]byte(uploadList(fmt.Sprintf(`"page %d"`, page), uploadJSON(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
 	})
 	s := newSource(t, base, nil)
-	deep := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 5000)}
+	deep := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 5000)}
 	budget := source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetCommon, Units: 3}})
 	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
