@@ -91,8 +91,8 @@ func (a attempt) firstOfClass(class source.Class) *answer {
 	return nil
 }
 
-// nextSource returns the first configured source that serves the target t and has not yet answered in the current attempt. It returns nil
-// if all sources that serve t have answered.
+// nextSource returns the first configured source that serves the target and has not yet answered in the current attempt. It returns nil if
+// all sources that serve the target have answered.
 func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	for _, s := range c.Sources {
 		_, serves := s.Serves(t)
@@ -127,7 +127,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 	}
 }
 
-// continueAttempt returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is
+// continueAttempt returns a copy of an outcome after which the attempt continues: the target is due immediately, and the given source is
 // asked next.
 func continueAttempt(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true

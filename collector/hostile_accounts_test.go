@@ -258,7 +258,7 @@ func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
 		a := r.requireTrueCounts(i)
-		require.Equal(t, want[i], r.outcome(i), "account %d: %s", i, h.logged)
+		require.Equal(t, want[i], r.outcome(i), "account %d must have the expected outcome: %s", i, h.logged)
 		if want[i] != "ok" && i == 0 {
 			require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 		}

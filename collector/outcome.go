@@ -63,8 +63,8 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after r, a result without numbers. There are three cases. First, the class
-// of r is in lastingClasses, so that a retry at this source would not help. Second, the call failed or the source is paused, and an
+// needsNextSource returns true if the next source must be asked after a result without numbers. There are three cases. First, the class of
+// the result is in lastingClasses, so that a retry at this source would not help. Second, the call failed or the source is paused, and an
 // organisation waits for the target. Third, the source is paused so long that the fetch would be late by more than half of the target's
 // interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
@@ -95,8 +95,8 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 	return o
 }
 
-// checkedOutcome returns the outcome after the source gave the numbers in r. The outcome stores these numbers only if they are plausible
-// and not older than the stored numbers.
+// checkedOutcome returns the outcome after the source gave numbers. The outcome stores these numbers only if they are plausible and not
+// older than the stored numbers.
 func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
@@ -235,8 +235,8 @@ func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
 
-// fillDetails sets each missing detail of f to its value in other, the answer of another source. It copies no counts, and no account ids,
-// because each source has its own account ids.
+// fillDetails adds the missing details of a video from the answer of another source. It copies no counts, and no account ids, because each
+// source has its own account ids.
 func fillDetails(f *source.Facts, other *source.Facts) {
 	setIfNil(&f.Title, other.Title)
 	setIfNil(&f.Username, other.Username)

@@ -20,7 +20,7 @@ type modules struct {
 	compiler string            // version of Go that compiled the programs
 }
 
-// addPrograms adds to m the modules of all programs in a folder.
+// addPrograms adds the modules of all programs in a folder.
 func (m *modules) addPrograms(t target, folder string) error {
 	if m.versions == nil {
 		m.versions = map[string]string{}

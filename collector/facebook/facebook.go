@@ -251,7 +251,8 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage requests path with the token of the given page if the page belongs to the operator, and otherwise with the configured token.
+// getAsOwnPage sends a request with the token of the given page if the page belongs to the operator, and otherwise with the configured
+// token.
 func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
 		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)

@@ -43,8 +43,8 @@ func MeansRefusedCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The result is at least now and
-// at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or malformed.
+// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The result is not in the past,
+// and at most MaxRetryAfter in the future. RetryAfter returns the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

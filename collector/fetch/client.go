@@ -180,7 +180,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (answer *Response, err err
 	return res, nil
 }
 
-// newRequest returns the HTTP request for r with the client's User-Agent. It returns a failure of class BadRequest if r is malformed.
+// newRequest returns the HTTP request with the client's User-Agent. It returns a failure of class BadRequest if the Request is malformed.
 func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	method := cmp.Or(r.Method, http.MethodGet)
 	var body io.Reader

@@ -60,7 +60,7 @@ func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	return e, nil
 }
 
-// hasSameHost returns true if u and publicURL have the same host name. It returns false if the host of u is an IP address.
+// hasSameHost returns true if a URL and publicURL have the same host name. It returns false if the host of the URL is an IP address.
 func hasSameHost(u *url.URL, publicURL string) bool {
 	s, err := url.Parse(publicURL)
 	if err != nil || !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(s.Hostname(), ".")) {
@@ -109,8 +109,8 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// checkServer returns a failure if u is not a URL on the endpoint's server, and nil otherwise. If a proxy is used, the transport cannot
-// check this, because it connects only to the proxy.
+// checkServer returns a failure if a URL is not on the endpoint's server, and nil otherwise. If a proxy is used, the transport cannot check
+// this, because it connects only to the proxy.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil

@@ -45,8 +45,8 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// CheckJSON returns an error if text is not exactly one JSON value, is nested deeper than MaxDepth, or contains an object with two members
-// of the same name. Check an answer with CheckJSON before any other function reads it.
+// CheckJSON returns an error if a text is not exactly one JSON value, is nested deeper than MaxDepth, or contains an object with two
+// members of the same name. Check an answer with CheckJSON before any other function reads it.
 func CheckJSON(text []byte) error {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 {
 		return errors.New("the answer is empty")
@@ -100,8 +100,8 @@ func checkMembers(text []byte) error {
 	return nil
 }
 
-// checkDepth returns an error if text is nested deeper than MaxDepth. It also works for invalid JSON, because it must run before the JSON
-// parser, which is recursive.
+// checkDepth returns an error if a JSON text is nested deeper than MaxDepth. It also works for invalid JSON, because it must run before the
+// JSON parser, which is recursive.
 func checkDepth(text []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -161,7 +161,7 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 // an overflow of int64 when all counts of an organisation are added.
 const MaxCount = 10_000_000_000_000_000
 
-// ParseCount parses a decimal count. It returns false if text is not a number from 0 to MaxCount. It does not use float64, which would
+// ParseCount parses a decimal count. It returns false if the text is not a number from 0 to MaxCount. It does not use float64, which would
 // round numbers above 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
@@ -190,8 +190,8 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseID returns text if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms have. Otherwise it returns
-// "".
+// ParseID returns the text unchanged if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms have.
+// Otherwise it returns "".
 func ParseID(text string) string {
 	if len(text) > 128 {
 		return ""

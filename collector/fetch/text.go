@@ -61,8 +61,8 @@ func ParseHandle(text *string) *string {
 	return &handle
 }
 
-// ParseLink returns text if it is an absolute http or https URL without credentials. It returns nil for any other text, such as a `javascript:`
-// or `data:` URL.
+// ParseLink returns the text unchanged if it is an absolute http or https URL without credentials. It returns nil for any other text, such
+// as a `javascript:` or `data:` URL.
 func ParseLink(text *string) *string {
 	if text == nil || len(*text) > maxLink {
 		return nil
@@ -90,7 +90,7 @@ func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
 // Value returns the link, or nil if the object had no link that ParseLink accepts.
 func (l OptionalLink) Value() *string { return l.string }
 
-// CheckLength returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.
+// CheckLength returns the length of a video in seconds. It returns nil if the length is negative, not a number or more than 366 days.
 func CheckLength(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
 		return nil

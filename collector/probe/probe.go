@@ -28,8 +28,8 @@ var links = []string{
 	"https://www.facebook.com/reel/100000000000001",
 }
 
-// Send sends one test request to the source s. The request takes units from the budgets of s, like any other request. Send stores nothing
-// except the spent units. It returns an error only if a database query failed.
+// Send sends one test request to a source. The request takes units from the budgets of the source, like any other request. Send stores
+// nothing except the spent units. It returns an error only if a database query failed.
 func Send(ctx context.Context, q *quota.Quota, s source.Source) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()

@@ -71,7 +71,7 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category in list has its own probability, perMille/1000. The normal category has the
+// pickCategory returns a random category. Each listed category has its own probability, perMille/1000. The normal category has the
 // remaining probability.
 func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 	at := d.intBelow(categoryPerMille)

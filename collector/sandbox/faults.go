@@ -113,7 +113,8 @@ func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlie
 
 const slowDefault = 30 // delay of the fault "slow" in seconds if the control call that set the fault has no retry_after
 
-// wait blocks for the given number of seconds, or for slowDefault seconds if seconds is nil. It returns false if ctx is cancelled earlier.
+// wait blocks for the given number of seconds, or for slowDefault seconds if the number is nil. It returns false if ctx is cancelled
+// earlier.
 func wait(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {

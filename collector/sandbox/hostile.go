@@ -55,7 +55,7 @@ func hostileJSON(earlierCalls int, correct reply) reply {
 	return variants[earlierCalls%len(variants)].apply(correct)
 }
 
-// withBody returns a copy of the reply whose body consists of the bytes in raw.
+// withBody returns a copy of the reply with another body.
 func (r reply) withBody(raw []byte) reply {
 	r.raw = raw
 	return r

@@ -55,7 +55,7 @@ func (d *rng) normalFloat() float64 {
 	return sum
 }
 
-// pickRandom returns a random element of list.
+// pickRandom returns a random element of a list.
 func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
 
 // feistelRounds is the number of rounds of the Feistel network with which encryptNumber encrypts and decryptNumber decrypts.

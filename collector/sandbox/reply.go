@@ -17,7 +17,7 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // the value to send as JSON, if raw is nil
+	body    any    // the value to send as JSON; not used if there are raw bytes
 	raw     []byte // the bytes to send instead of a JSON value
 	kind    string // content type of the body; "" means JSON
 	pretty  bool   // true to send indented JSON
@@ -38,7 +38,7 @@ func (r reply) withHeader(name, value string) reply {
 	return r
 }
 
-// withRetryAfter returns the reply with the header Retry-After if seconds is not nil, and the unchanged reply otherwise.
+// withRetryAfter adds the header Retry-After to a reply. If the number of seconds is nil, it returns the reply unchanged.
 func (r reply) withRetryAfter(seconds *int) reply {
 	if seconds == nil {
 		return r

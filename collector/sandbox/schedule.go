@@ -11,8 +11,8 @@ const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
 	// anchorInterval is the time between two anchors in seconds. An anchor is a fixed time. If an id contains no upload time, the sandbox
-	// computes an upload time before an anchor. The anchor is epoch if the clock is not before epoch, so the computed upload times are then
-	// always the same. If the clock is before epoch, an earlier anchor is used, and the upload times differ.
+	// computes an upload time before an anchor. Usually the anchor is epoch, and the computed upload times are always the same. If the clock
+	// is before epoch, an earlier anchor is used, and the upload times differ.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11

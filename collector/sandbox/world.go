@@ -96,7 +96,7 @@ type AccountTruth struct {
 	self identity
 }
 
-// Point has the counts of a video at the time At.
+// Point has the counts of a video at one time.
 type Point struct {
 	At time.Time `json:"at"`
 	Counts

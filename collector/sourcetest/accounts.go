@@ -64,8 +64,8 @@ type AccountHarness struct {
 	Side   http.Handler
 }
 
-// RunAccountTests tests the source of h with answers about an account. It checks that the source returns exactly the data in the answers,
-// that a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than the source's method Plan has said.
+// RunAccountTests tests a source with answers about an account. It checks that the source returns exactly the data in the answers, that a
+// wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than Source.Plan has reserved.
 func RunAccountTests(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredAccountCases...), refusedCases...) {
@@ -292,7 +292,7 @@ func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.Hand
 	return got
 }
 
-// videoHarness returns a Harness with the source and the target of h, but without answers.
+// videoHarness returns a Harness with the same source and target, but without answers.
 func (h AccountHarness) videoHarness() Harness {
 	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

@@ -252,7 +252,7 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 		if f, ok := errors.AsType[*source.Failure](got.err); ok {
 			require.Contains(t, []source.Class{
 				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
-			}, f.Class, "the class of the failure must be one that a failure of a whole call can have")
+			}, f.Class, "the class of the failure must be a class for whole calls")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {

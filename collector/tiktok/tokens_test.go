@@ -200,7 +200,7 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a token store that cannot replace tokens while its database is away.
+// flaky is a token store whose database can be made unavailable for new tokens.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool
