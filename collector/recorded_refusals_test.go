@@ -45,26 +45,26 @@ func recordedRefusals() map[string][]recordedRefusal {
 	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
 		{"an invalid filter parameter", 400, youtubeError + `invalidFilters"}]}}`, undecided},
-		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
-		{"the key is restricted to other IP addresses or websites", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
-		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
-		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
+		{"a refused key", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
+		{"a key that is restricted to other IP addresses or websites", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
+		{"an API that is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
+		{"a spent quota", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
 	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // batchGetStats returns "forbidden" if the project may not call this method
 	display := []recordedRefusal{
-		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
-		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
-		{"the limit of calls per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
+		{"a refused parameter", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
+		{"a missing scope", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
+		{"a reached limit of calls per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
-	research := append(slices.Clone(display), recordedRefusal{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
+	research := append(slices.Clone(display), recordedRefusal{"a spent daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
 	graph := []recordedRefusal{
 		{"an expired token", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
-		{"the app's limit", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
-		{"a parameter is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
+		{"a reached limit of the app", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
+		{"a refused parameter", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
 		recordedRefusal{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
-		recordedRefusal{"a permission is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
+		recordedRefusal{"a missing permission", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
 	facebook := append(slices.Clone(graph),
 		recordedRefusal{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
 		recordedRefusal{"a page without Page Public Content Access, code 100", 400, graphError + `(#100) Object does not exist, cannot be loaded due to missing permission or reviewable feature, or does not support this operation","code":100}}`, ofTarget},
@@ -77,7 +77,7 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"an invalid link", 462, `{"detail":"Invalid post url"}`, ofTarget},
 		{"status 403 without a reason", 403, `{"detail":"Forbidden"}`, undecided},
 		{"an unknown token", 491, `{"detail":"Token not found"}`, ofSource},
-		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
+		{"a spent daily budget", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
 	creators := []recordedRefusal{
 		{"an age-restricted video", 403, scrapeCreatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
@@ -88,14 +88,14 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
 		{"a call without a key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
-		{"the daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
+		{"a reached daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
 	apify := []recordedRefusal{
 		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
 		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
 		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
 		{"an actor that is not rented", 403, `{"error":{"type":"actor-is-not-rented","message":"You must rent a paid Actor"}}`, ofSource},
-		{"the monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
+		{"a reached monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
 		{"not enough credit", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
 	}
 	return map[string][]recordedRefusal{
