@@ -346,7 +346,7 @@ func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 			before = now
 		}
 	}
-	// Cause the faults that have not happened yet, because they were planned for a later call than the last call of the tick.
+	// A fault that was planned for a call after the last call of the tick has not happened yet. Cause these faults now.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil

@@ -21,7 +21,7 @@ type cause string
 
 const (
 	ofTarget  cause = "only the target"           // a refusal of this kind never pauses the source
-	ofSource  cause = "only the key or the quota" // a refusal of this kind pauses the source or its budget at the first call
+	ofSource  cause = "only the key or the quota" // the first refusal of this kind pauses the source or its budget
 	undecided cause = "the target or the source"  // the answer does not show the cause; after two refused targets, the source is paused
 )
 
@@ -111,7 +111,7 @@ type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	bad, good []string // ids of the videos that the platform refuses, and of the others
+	bad, good []string // ids of the videos that the platform refuses, and ids of the videos about which it answers
 }
 
 // trackVideos tracks videos about which the platform will answer (good), and videos that it will refuse (bad). The bad videos belong to

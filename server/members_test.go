@@ -173,7 +173,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			})
 		}
 		added, byAccount, tagged := track(1, "anna", "plain"), track(2, "bert", "plain too"), track(3, "carl", "A #Summer day")
-		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without the sign")
+		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without a number sign")
 		fetch()
 		bert := *c.video(byAccount.String()).LinkedAccountID
 		id := c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})

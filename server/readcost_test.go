@@ -31,7 +31,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
 		db.Guard.Statements()
 		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
-		require.Empty(t, db.Guard.Statements(), "a known token must cause no statement, even if the database has no numbers yet")
+		require.Empty(t, db.Guard.Statements(), "a request with a known token must cause no SQL statement, even if no video has been fetched yet")
 		org := db.Org(c.org.ID)
 		launch := storetest.Collection(t, org, "Launch", nil).ID
 		var ids []uuid.UUID

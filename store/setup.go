@@ -50,7 +50,7 @@ func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
 	return db.Translate(err)
 }
 
-// Setup has the organisation, token and session that SetUp has created.
+// Setup is the result of SetUp: the new organisation, token and session.
 type Setup struct {
 	Organisation Organisation
 	Secret       string // secret of the first token, which has all scopes and does not expire

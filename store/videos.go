@@ -247,8 +247,8 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
 // inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if
-// they are set. If inOrder is true, the database reads the videos in the order of the list, and not the members of the collections first.
-// It returns ErrNotFound if the collection query.CollectionID is unknown.
+// they are set. If inOrder is true, the database reads the videos in the order of the list and looks up the collections of each video. If inOrder
+// is false, the database reads the videos of the collections and sorts them. inQueriedCollections returns ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {

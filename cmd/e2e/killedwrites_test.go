@@ -64,7 +64,7 @@ type killedCounts struct {
 	requests, writes                        atomic.Int64 // number of acknowledged requests, and number of the links, members and collections that they changed
 	tracked, stopped, added, taken, created atomic.Int64
 	unanswered, applied                     int // number of requests that a kill interrupted, and how many of these had their whole effect
-	checked                                 int // number of videos and members that were compared after kills
+	checked                                 int // number of videos, and members of collections, that were compared with the acknowledged requests after a process was killed
 	replayed                                int // number of answers to repeated requests with an Idempotency-Key
 	duration                                time.Duration
 }

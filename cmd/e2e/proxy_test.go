@@ -315,7 +315,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLargeType string) {
 		require.Equal(t, "own.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "own.1").header.Get("X-Request-Id"))
 		require.NotEmpty(t, p.send(http.StatusOK, http.MethodGet, "/authenticate", "").header.Get("X-Request-Id"))
 	})
-	t.Run("passes conditional requests and rate limit headers", func(t *testing.T) {
+	t.Run("forwards conditional requests and the headers of rate limits", func(t *testing.T) {
 		a := p.send(http.StatusOK, http.MethodGet, "/videos/"+video, "")
 		require.NotEmpty(t, a.header.Get("RateLimit-Remaining"))
 		p.send(http.StatusNotModified, http.MethodGet, "/videos/"+video, "", "If-None-Match", a.header.Get("ETag"))

@@ -69,7 +69,7 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 		"the platform's host, resolved to a private address":                         {"", standard, "10.0.0.1", ""},
 		"the platform's host, resolved to a loopback address":                        {"", standard, "127.0.0.1", ""},
 		"the platform's host, resolved to the address of a cloud's metadata server":  {"", standard, "169.254.169.254", ""},
-		"an operator's host that is the platform's host in another spelling":         {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"an operator's host that is the platform's host with upper-case letters":     {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
 		"an operator's host that is the platform's host with a trailing dot":         {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
 		"the operator's host, resolved to an address in a container network":         {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
 		"the operator's host, resolved to an address in a private network":           {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},

@@ -59,7 +59,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 			pause = longest
 		}
 	}
-	if pause == nil { // Plan has returned no plan, because the source spreads its calls over the window
+	if pause == nil { // the source returned no plan for a call, because it spreads its calls over the window
 		pause = spentFailure(now.Add(schedule.Jitter(time.Second)))
 	}
 	return nil, pause, nil

@@ -40,8 +40,8 @@ type schedule struct {
 	key      uint64
 }
 
-// uploadSchedule returns the upload schedule of the account with the given number. It is always the same while the sandbox's clock is not
-// before epoch. If the clock is set to an earlier time, the schedule differs.
+// uploadSchedule returns the upload schedule of the account with the given number. If the sandbox's clock is at epoch or later, the schedule does not
+// depend on the clock. If the clock is set to a time before epoch, the account gets another schedule.
 func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}

@@ -54,8 +54,8 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes every later call of Spend count one request. Each request takes one unit from every Call whose units are reserved. When one
-// of them has no unit left, Spend returns false.
+// Meter makes every later call of the method Spend count one request, which takes one unit from each reserved Call. If a reserved Call has no unit
+// left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit makes Spend count requests like Meter, but without a limit: Spend returns true even if no unit is left. It is for

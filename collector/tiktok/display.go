@@ -110,8 +110,8 @@ func (d *Display) AsksByHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 20 for any
-// TikTok video, because only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account.
+// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for a TikTok video, also
+// if it may belong to another account than the logged-in account, because only TikTok's answer shows this. The number is 1 for an account.
 // Serves returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {

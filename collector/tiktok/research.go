@@ -92,8 +92,8 @@ func (r *Research) AsksByHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 100 for a
-// TikTok video whose id contains an upload time, which a query needs. The number is 1 for an account with a handle and without an id. For
+// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 100 for a TikTok video whose
+// id contains an upload time, because a query needs the upload time. The number is 1 for an account with a handle and without an id. For
 // an account with an id, Serves returns false: the API's profiles have no id, so the source could not notice that the handle now belongs to
 // another account.
 func (r *Research) Serves(t source.Target) (int, bool) {

@@ -29,8 +29,8 @@ const (
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is a number of likes, comments, shares or bookmarks. A video with zero views is suspicious if one of these counts is at
-	// least aheadOfViews. Smaller counts are normal, because some platforms count the views later.
+	// aheadOfViews is a limit for the likes, comments, shares and bookmarks of a video with zero views. If one of these counts reaches the limit,
+	// the zero views are suspicious. Smaller counts are normal, because some platforms count the views later.
 	aheadOfViews = 10
 	// likesExpected is a number of views. A video with at least this number of views and zero likes is suspicious.
 	likesExpected = 10_000

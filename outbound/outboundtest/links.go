@@ -21,8 +21,8 @@ type Link struct {
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check that refuses the link if the code requests the link without checking its text. Then only the dialer
-	// (outbound.Guard) checks the host and the address.
+	// Dialer is the name of the check by which outbound.Guard refuses to connect to the host of the link, if no other code has checked the
+	// text of the link before.
 	Dialer string
 }
 

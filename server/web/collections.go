@@ -112,7 +112,7 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // query of the same page with the opposite value of Subtree
+	Link        string              // URL query of the same page, with Subtree true instead of false or false instead of true
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private

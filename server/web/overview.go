@@ -21,7 +21,7 @@ type tile struct {
 	Before *int64   // if PerDay is true, the sum of the previous period; otherwise the change in that period; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // if true, the tile does not show Change. It shows the first known value of Percent, Unknown and Stopped.
+	Plain    bool     // if true, the tile does not show Change, but the first of Percent, Unknown and Stopped that is not nil
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked

@@ -161,8 +161,7 @@ func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day on which last known counts of a video change. If a count of the step is not nil, it is the last known value from this day on, until
-// a later step has another value for the same count.
+// step is a day with new counts of a video. A count that is not nil holds from this day until a later step has another value for it.
 type step struct {
 	day db.Date
 	store.Counts

@@ -47,7 +47,7 @@ type Target struct {
 	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
-	Suspect   *string // the collector's note on a suspicious count that is not stored yet
+	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
 	// RequestedAt is the time of the last request to fetch the target. Each request raises it, by a microsecond if the clock shows no later
 	// time.
 	RequestedAt db.Instant
@@ -86,9 +86,8 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is a duration. If fewer targets than Candidates are due, Claim also considers targets that become due within this duration and
-	// before the end of the UTC day. It considers only targets of the lanes premium, basic and free whose last fetch did not fail. If no
-	// target is due, Claim ignores Ahead.
+	// Ahead is how long before its due time a target may be fetched, if some targets are due but fewer than the number Candidates. Only targets
+	// of the lanes premium, basic and free whose last fetch did not fail are fetched early, and only on the UTC day on which they are due.
 	Ahead time.Duration
 	// Pick chooses which of the due targets the next call to the source contains. It also chooses the duration of their lease. The chosen
 	// targets must have the same platform and kind.

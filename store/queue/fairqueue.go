@@ -18,8 +18,8 @@ import (
 // time are served alternately, and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing.
 // In this implementation, each target has the same weight.
 
-// orgTurn is a row of org_turns: the turn that was last given to a target of an organisation in the interactive lane of a source. In this lane, the
-// target with the lowest turn is claimed first.
+// orgTurn is a row of org_turns. In the interactive lane of a source, each target has a turn, and the target with the lowest turn is claimed first.
+// The row has the latest turn that a target of the organisation got.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`

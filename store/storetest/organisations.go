@@ -35,8 +35,8 @@ func (i *statementInfo) addOrganisation(argument int) {
 }
 
 // addInserted records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and source is the part of
-// the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting. In other statements,
-// they need no record, because on SQLite and PostgreSQL one INSERT may insert rows of several organisations.
+// the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting, which are the rules
+// of Citus. On SQLite and PostgreSQL, one INSERT may insert rows of several organisations.
 func (b *block) addInserted(columns, source []node) {
 	at := 0
 	for i, column := range splitAt(columns, isComma) {

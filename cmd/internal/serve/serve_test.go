@@ -77,7 +77,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, "serving metrics")), &line))
 	text := requireBody(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
-	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must export the pauses of a source that is not configured on the server")
+	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must export a metric for a paused source that only collectors have")
 	var s collect.Status
 	require.NoError(t, json.Unmarshal([]byte(requireBody(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)

@@ -78,9 +78,9 @@ func (e *evidence) add(text string, valueOfKind *string) {
 	}
 }
 
-// decideFormat returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
-// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The parameters
-// are for the text of the error: the flag that sets the format, and the two values of this flag.
+// decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value of the column means the same in
+// both formats. decideFormat returns an error if some values have the first format and others the second, or if a value is possible in both formats
+// with different meanings and no other value decides. The parameters are for the text of the error: the flag that sets the format, and its two values.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
