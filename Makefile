@@ -106,8 +106,9 @@ simulate: ## simulate 100 days of 20,000 videos with the sandbox and draw docs/e
 	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
 
 # SIMULATE_KILLED sets the numbers of videos, days, killed collectors and crashes, for example
-# SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'
-SIMULATE_KILLED ?= -killed.videos=20000 -killed.days=100 -killed.kills=100 -killed.crashes=10
+# SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'. By default, most videos are on YouTube, because one call
+# fetches 50 of them.
+SIMULATE_KILLED ?= -killed.videos=20000 -killed.days=100 -killed.kills=100 -killed.crashes=10 -killed.ticks=3 -killed.poll=40ms -killed.youtube=96
 .PHONY: simulate-killed
 simulate-killed: ## simulate 100 days with and without killed collectors and database crashes, and compare the data (hours; SIMULATE_KILLED)
 	@mkdir -p docs/evidence
