@@ -42,7 +42,7 @@ func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
 		logger.InfoContext(t.Context(), "second")
 		synctest.Wait()
 		require.Empty(t, written())
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, []string{"first", "second"}, written(), "lines must be written after 200 ms at the latest")
 
