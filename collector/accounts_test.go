@@ -88,8 +88,8 @@ func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.In
 	})
 }
 
-// accountWithUploads returns the handle of an account with at least the given number of videos. The account uploads a further video before
-// the clock has advanced by untilAllAccountsAreDue. None of its videos is age-restricted, because vendors refuse such videos.
+// accountWithUploads returns the handle of an account with at least the given number of videos. Within the duration
+// untilAllAccountsAreDue from now, the account uploads a further video. None of its videos is age-restricted, because vendors refuse such videos.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()

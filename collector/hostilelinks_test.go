@@ -128,8 +128,8 @@ func allValues(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders replaces every URL and page token in a JSON value by linkPlaceholder. The key is the name of the JSON member that has
-// this value.
+// insertPlaceholders returns a copy of a JSON value in which placeholders replace every URL and every page token. The key is the name of the JSON
+// member with this value.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -141,9 +141,9 @@ func insertPlaceholders(key string, v any) any {
 			out[k] = insertPlaceholders(k, inner)
 		}
 		if isPage {
-			for k, linkPlaceholder := range pageTokens() {
+			for k, token := range pageTokens() {
 				if _, isNumber := out[k].(json.Number); !isNumber {
-					out[k] = linkPlaceholder
+					out[k] = token
 				}
 			}
 		}

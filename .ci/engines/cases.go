@@ -129,9 +129,9 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// printReport prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that runs
-// on every database engine. printReport returns an error that lists the test cases that did not pass on every engine. If opts.short is
-// true, a skipped test case is no error.
+// printReport prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that must
+// run on every database engine. If a test case did not pass on an engine, printReport returns an error that names the test case. If opts.short is
+// true, a skipped test case counts as passed.
 func printReport(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {

@@ -94,7 +94,8 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal does the same as the method set, for a task whose total was unknown at its start. Both numbers count units.
+// setTotal shows how many units of the task are done, like the method set. If the total number of units was unknown so
+// far, setTotal also sets the total.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {

@@ -38,8 +38,8 @@ const (
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights requests the insights of a video, and sets the views and shares of the video to their values, or to nil if a metric has no
-// value yet. If Facebook refuses all insights, addInsights sets both to nil and returns the reason. It does not keep the public number of
+// addInsights requests the insights of a video. It sets the views and shares of the video to the values of the insights. If an insight has no value
+// yet, it sets the count to nil. If Facebook refuses all insights, addInsights sets both to nil and returns the reason. It does not keep the public number of
 // views. Facebook counts that number in another way, so the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric

@@ -217,7 +217,7 @@ func htmlReply(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
-// errorRepliesForShortLinks returns the wrong answers that requests for short links get because of a fault.
+// errorRepliesForShortLinks returns the answers to requests for short links while the sandbox simulates a fault, one answer for each kind of fault.
 func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },

@@ -79,8 +79,8 @@ func (f *untrustedText) pointersIn(v any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// addPointers adds the JSON pointers of the parts of v that other people wrote to foundPointers. ownPointer is the JSON pointer of v
-// itself.
+// addPointers finds the parts of v that other people wrote, and adds the JSON pointer of each part to the map foundPointers. The JSON pointer of v
+// itself is ownPointer.
 func (f *untrustedText) addPointers(v any, ownPointer string, foundPointers map[string]bool) {
 	if f == nil {
 		return

@@ -101,8 +101,8 @@ func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The path part
-// after the channel has the index tabIndex. The function channelLink returns the link of the channel.
+// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. In the path
+// part number tabIndex, counted from 0, is the name of a tab, such as shorts. channelLink returns the link of the channel.
 func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link, *Error)) (Link, *Error) {
 	word := a.lowerPathPart(tabIndex)
 	switch word {

@@ -19,7 +19,7 @@ import (
 // In this implementation, each target has the same weight.
 
 // orgTurn is a row of org_turns. In the interactive lane of a source, each target has a turn, and the target with the lowest turn is claimed first.
-// The row has the latest turn that a target of the organisation got.
+// The column turn has the highest turn that a target of the organisation has got so far.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`

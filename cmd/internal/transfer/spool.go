@@ -43,9 +43,9 @@ func (g *videoGroup) importVideo() backfill.ImportVideo {
 // disk and merged.
 const sortChunkSize = 20_000
 
-// sortRecords sorts records by video, time and line number. It receives them from its parameter, a channel that the caller must close after the last
-// record. The caller must then receive all records from the channel sorted, and after that the error from the channel failure. If there are many
-// records, sortRecords sorts them on disk, in the folder dir.
+// sortRecords sorts records by video, time and line number. The caller sends the records to the channel "records" and closes it after the last one.
+// Then the caller must receive all sorted records from the first result, and after that the error from the second result. If there are many records,
+// sortRecords sorts them on disk, in the folder dir.
 func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, failure <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
