@@ -206,11 +206,11 @@ func (sqlLog) ParamsFilter(_ context.Context, query string, _ ...any) (string, [
 	return query, nil
 }
 
-// Trace logs a statement if it failed or was slow. The function fc returns the text of the statement and the number of rows that it read or
-// changed.
+// Trace logs a statement if it failed or was slow. A statement that failed after its context ctx was cancelled is not logged. The function fc
+// returns the text of the statement and the number of rows that it read or changed.
 func (l sqlLog) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	elapsed := time.Since(begin)
-	expected := err == nil || errors.Is(err, gorm.ErrRecordNotFound) || errors.Is(err, context.Canceled)
+	expected := err == nil || errors.Is(err, gorm.ErrRecordNotFound) || errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled)
 	if expected && elapsed < slowStatement {
 		return
 	}
