@@ -39,7 +39,7 @@ func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos returns the tracked videos of an account, by their ids on the platform.
+// accountVideos returns the tracked videos of an account. The keys of the map are the ids of the videos on the platform.
 func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -55,7 +55,7 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 // these ids are tracked.
 func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.waitUntil("until the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
+	w.waitUntil("the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
@@ -64,7 +64,7 @@ func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTrackedVideos(ref, ids)
-	w.waitUntil("until the account's videos have counts", func() bool {
+	w.waitUntil("the account's videos have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
 	a := w.storedAccount(ref)
@@ -82,14 +82,14 @@ func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 // is enough.
 func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
-	w.waitUntil("until the account is fetched", func() bool {
+	w.waitUntil("the account is fetched", func() bool {
 		at := w.storedAccount(ref).CheckedAt
 		return at != nil && *at >= earliest
 	})
 }
 
-// accountWithUploads returns the handle of an account with at least the given number of videos. Within the duration
-// untilAllAccountsAreDue from now, the account uploads a further video. None of its videos is age-restricted, because vendors refuse such videos.
+// accountWithUploads returns the handle of an account with at least the given number of videos. In the next 37 hours (untilAllAccountsAreDue),
+// the account uploads a further video. None of its videos is age-restricted, because vendors refuse such videos.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -272,7 +272,7 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 // waitForIdleQueue waits until no target is due or claimed.
 func (w *testSystem) waitForIdleQueue() {
 	w.t.Helper()
-	w.waitUntil("until nothing is due", func() bool {
+	w.waitUntil("nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
 			store.InstantOf(w.db.Clock.Now())))[0] == 0
 	})
@@ -294,7 +294,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.startCollector("sandbox")
-		w.waitUntil("until the target is parked", func() bool {
+		w.waitUntil("the target is parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
 		w.waitForIdleQueue()

@@ -22,8 +22,8 @@ import (
 type budgetSource struct {
 	limit int64 // number of units of the budget a day
 	units int64 // number of units that each call reserves
-	// spends is called by Fetch. It uses some of the reserved units and returns the error of Fetch.
-	spends func(budget *source.CallBudget) error
+	// spend is called by Fetch. It uses some of the reserved units, and returns the error that Fetch returns.
+	spend func(budget *source.CallBudget) error
 }
 
 const budgetKey = "spender/calls"
@@ -48,7 +48,7 @@ func (s *budgetSource) Budgets() []source.Budget {
 }
 
 func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
-	if err := s.spends(budget); err != nil {
+	if err := s.spend(budget); err != nil {
 		return nil, err
 	}
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
@@ -113,7 +113,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function for budgetSource.spends, which spends up to n units and then returns err.
+// spendCalls returns a function for budgetSource.spend. The function spends up to n units and then returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
@@ -130,8 +130,8 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 	t.Parallel()
 	failure := &source.Failure{Class: source.Temporary, Detail: "HTTP 503"}
 	for name, tt := range map[string]struct {
-		spends func(*source.CallBudget) error
-		used   int64
+		spend func(*source.CallBudget) error
+		used  int64
 	}{
 		"a call with two requests":                            {spendCalls(2, nil), 2},
 		"a call that fails after two requests":                {spendCalls(2, failure), 2},
@@ -144,7 +144,7 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 10_000, units: 101, spends: tt.spends})
+			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 10_000, units: 101, spend: tt.spend})
 			b.track("mira.cooks")
 			b.reserveUnits(7)
 			_, _ = b.ClaimAndFetch(t.Context())
@@ -157,7 +157,7 @@ func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T)
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.track("mira.cooks")
-	b.spends = func(budget *source.CallBudget) error {
+	b.spend = func(budget *source.CallBudget) error {
 		require.EqualValues(t, 101, b.usedUnits(), "the units must be reserved during the call")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
@@ -178,7 +178,7 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fetches := 0
 		b := newBudgetTest(t, db, &budgetSource{limit: 300, units: 250})
-		b.spends = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
+		b.spend = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
 		b.track("mira.cooks")
 		b.reserveUnits(51)
 		require.True(t, b.claimAndFetch())
@@ -191,7 +191,7 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.claimAndFetch())
 		}
-		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "the warning must be logged once in each window of the budget")
+		require.Equal(t, 1, strings.Count(b.logs.String(), "a call waits because it needs more units than its budget has left"), "the warning must be logged once in each window of the budget")
 		db.Clock.Advance(24 * time.Hour)
 		require.True(t, b.claimAndFetch())
 		require.Equal(t, 1, fetches)
@@ -210,7 +210,7 @@ func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 
 func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	t.Parallel()
-	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
+	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spend: spendCalls(2, nil)})
 	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})
 	b.track("mira.cooks")
 	b.reserveUnits(100)
@@ -231,7 +231,7 @@ func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 			t.Parallel()
 			var got int64
 			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 501})
-			b.spends = func(budget *source.CallBudget) error {
+			b.spend = func(budget *source.CallBudget) error {
 				got = budget.Calls()[0].Units
 				return spendCalls(999, nil)(budget)
 			}
@@ -252,7 +252,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		b := newBudgetTest(t, db, &budgetSource{limit: 101, units: 101})
 		b.track("mira.cooks")
-		b.spends = func(budget *source.CallBudget) error {
+		b.spend = func(budget *source.CallBudget) error {
 			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
 			require.Equal(t, quota.Paused, replies[0].Results[0].Class)
@@ -278,7 +278,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 		var mu sync.Mutex
 		spent := int64(0)
 		s := &budgetSource{limit: limit, units: 30}
-		s.spends = func(budget *source.CallBudget) error {
+		s.spend = func(budget *source.CallBudget) error {
 			mu.Lock()
 			spent += 3
 			mu.Unlock()
@@ -312,7 +312,7 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(source.RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
 		}
 		pause(-time.Minute)
-		b.spends = func(budget *source.CallBudget) error {
+		b.spend = func(budget *source.CallBudget) error {
 			pause(time.Hour) // the source is paused as if another call was rate limited during this call
 			return spendCalls(2, nil)(budget)
 		}
@@ -321,7 +321,7 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 		require.NotContains(t, b.logs.String(), "source answers again")
 
 		db.Clock.Advance(2 * time.Hour)
-		b.spends = spendCalls(2, nil)
+		b.spend = spendCalls(2, nil)
 		b.track("rails.rain")
 		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses())

@@ -106,7 +106,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
 		until := db.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-		w.waitUntil("until the target waits for the vendor", func() bool {
+		w.waitUntil("the target waits for the vendor", func() bool {
 			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "vendor:ensembledata is paused until "+until
 		})
 		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
@@ -127,12 +127,12 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
-		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API gets the id of the account that has authorized it
+		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // from this fetch, the source of the Display API gets the id of its authorized account
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitUntil("until the target is deferred for four to five minutes", func() bool {
+		w.waitUntil("the target is deferred for four to five minutes", func() bool {
 			db.Clock.Advance(50 * time.Millisecond) // the first retry may be due after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
@@ -149,7 +149,7 @@ func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startCollectorWith(w.displaySource())
-	w.waitUntil("until the target is parked", func() bool {
+	w.waitUntil("the target is parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
 }
@@ -162,7 +162,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // this link contains the handle of another account, which TikTok accepts
+		tracked := w.track(otherAccount(w)) // TikTok accepts this link, although the handle in it is not the handle of the video's account
 		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
@@ -170,7 +170,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Run("no other source is configured, and the handle in the link is confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} })
+		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} })
 		c.newTenant(otherAccount(c.testSystem))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
@@ -204,8 +204,8 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		w.waitForLog("no numbers stored for the target", "id="+id, "the answer is older than the stored numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.waitUntil("until the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
-		w.waitUntil("until the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitUntil("the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

@@ -49,8 +49,8 @@ type Options struct {
 	Concurrency int
 	// Poll is how long a worker waits if no target was due, before it looks again; 0 means DefaultPoll.
 	Poll time.Duration
-	// Intervals are the times between two fetches of a target, by lane (the priority of the target in the queue). A lane without an interval
-	// has schedule.DefaultInterval.
+	// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. A lane without an interval has
+	// schedule.DefaultInterval.
 	Intervals schedule.Intervals
 	// Heartbeat is the time between two heartbeats; 0 means two seconds. If a collector has written no heartbeat for deadAfter, the other
 	// collectors treat it as dead and free its targets.
@@ -68,8 +68,8 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the weights of the lanes (the priorities of targets in the queue). If a lane has a larger weight, claims more often look
-// for due targets in this lane first: see weightedOrder.
+// laneWeights are the weights of the lanes (the priorities of targets in the queue). A claim searches the lanes for due targets, one lane after
+// the other. The larger the weight of a lane, the more often it is searched first: see weightedOrder.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same

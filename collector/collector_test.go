@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -128,7 +129,7 @@ func (w *testSystem) video(t store.Tracked) store.Video {
 // waitForCounts waits until all videos have counts and no target has a running attempt.
 func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
-	w.waitUntil("until all videos have counts", func() bool {
+	w.waitUntil("all videos have counts", func() bool {
 		for _, t := range tracked {
 			if w.video(t).LatestViews == nil {
 				return false
@@ -136,13 +137,13 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.waitUntil("until no attempt is running", func() bool {
+	w.waitUntil("no attempt is running", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 
-// waitUntil waits until isTrue returns true. If that takes longer than three minutes, the test fails with a message that contains the
-// description. The description begins with "until".
+// waitUntil waits until isTrue returns true. The description says what isTrue checks. If the wait takes longer than three minutes, the test
+// fails with a message that contains the description.
 func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -152,7 +153,7 @@ func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, "timeout while waiting "+description+"; log of the collector:\n"+w.log.String())
+			require.Fail(w.t, fmt.Sprintf("timeout while waiting until %s; log of the collector:\n%s", description, w.log.String()))
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 // waitForLog waits until a single line of the collector's log contains all given parts.
 func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
-	w.waitUntil("until a line of the log contains "+strings.Join(parts, " "), func() bool {
+	w.waitUntil("a line of the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
 			all := true
 			for _, p := range parts {
@@ -304,7 +305,7 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())
 		db.Clock.Advance(25 * time.Hour)
-		w.waitUntil("until the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
+		w.waitUntil("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
 		v = w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		require.Equal(t, account, *v.LinkedAccountID)

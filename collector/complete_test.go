@@ -34,13 +34,13 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 		v := w.video(tracked[0])
 		require.Equal(t, strconv.FormatFloat(correct.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
 		require.Equal(t, correct.Views, *v.LatestViews)
-		require.Nil(t, v.LatestShares, "counts must come from a single source")
+		require.Nil(t, v.LatestShares, "the counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
 		// The fetch on the next day requests only counts, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.waitUntil("until the video is fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("the video is fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		require.Equal(t, 1, w.callCount("vendor"))
 	})
 }

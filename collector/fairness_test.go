@@ -289,7 +289,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		words = append(words, v.Username)
 	}
 	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, correct.Account.ID) // a call for the account of the video contains this id
+		words = append(words, correct.Account.ID) // a call for the account of the video contains the id of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -78,7 +78,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			if c.says != nil {
 				w.waitForLog(c.says...)
 			}
-			w.waitUntil("until the source was called again", func() bool { return w.callCount(c.source) >= 3 })
+			w.waitUntil("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
 				require.Nil(t, w.video(tracked[0]).LatestViews, "counts must not be stored while the source fails")
 			}
@@ -124,7 +124,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.sendControl(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
-	w.waitUntil("until the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.waitUntil("the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
@@ -158,12 +158,12 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	tracked := w.track(links...)
 	w.startCollector()
 	w.startCollector()
-	w.waitUntil("until every video was claimed", func() bool {
+	w.waitUntil("every video was claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})
-	w.waitUntil("until every video has counts or an error", func() bool {
+	w.waitUntil("every video has counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
 			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {

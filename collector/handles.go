@@ -37,7 +37,7 @@ func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 // handles.
 type search struct {
 	tried     []string       // handles from callers' links that were tried; "" for a link without a handle
-	confirmed *source.Result // result of a call with the confirmed handle that did not find the video; nil if there was no such call
+	confirmed *source.Result // result of the call with the confirmed handle, if this call did not find the video; otherwise nil
 }
 
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
@@ -55,9 +55,9 @@ func (all searches) searchFor(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch decides how the search continues after a request t to a source that has given the result r. If the video was not found and
-// a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and final is
-// the result of the whole search.
+// continueSearch decides how the search continues after the source has answered the request t with the result r. If the video was not found and
+// a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and final is the
+// result of the whole search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {

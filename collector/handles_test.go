@@ -17,21 +17,21 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimTest is the state of a test in which organisations track the same video by links with correct and wrong handles. A handle from a
-// link is only claimed until a source confirms it. The collector fetches only when the test calls fetchNext.
-type claimTest struct {
+// handleTest is the state of a test in which organisations track the same video by links with correct and wrong handles. The handle in a link is
+// called a claimed handle, because no source has confirmed it yet. The collector fetches only when the test calls fetchNext.
+type handleTest struct {
 	*testSystem
 	platform  link.Platform
 	collector *collector.Collector
 }
 
-func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(*testSystem) []source.Source) *claimTest {
+func newHandleTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(*testSystem) []source.Source) *handleTest {
 	t.Helper()
 	w := newTestSystem(t, db)
 	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources(w), Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context()))
-	return &claimTest{testSystem: w, platform: p, collector: c}
+	return &handleTest{testSystem: w, platform: p, collector: c}
 }
 
 // tenant is an organisation that tracks a single video.
@@ -41,7 +41,7 @@ type tenant struct {
 }
 
 // newTenant creates an organisation that tracks the video of the given link.
-func (c *claimTest) newTenant(videoLink string) tenant {
+func (c *handleTest) newTenant(videoLink string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
 	require.NoError(c.t, err)
@@ -54,7 +54,7 @@ func (c *claimTest) newTenant(videoLink string) tenant {
 	return tn
 }
 
-func (c *claimTest) video(tn tenant) store.Video {
+func (c *handleTest) video(tn tenant) store.Video {
 	c.t.Helper()
 	v, err := tn.org.Video(c.t.Context(), store.VideoRef{ID: tn.tracked.VideoID})
 	require.NoError(c.t, err)
@@ -62,7 +62,7 @@ func (c *claimTest) video(tn tenant) store.Video {
 }
 
 // fetchNext advances the clock to the time of the next scheduled fetch, and then fetches the video once.
-func (c *claimTest) fetchNext() {
+func (c *handleTest) fetchNext() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
 	if next.After(c.db.Clock.Now()) {
@@ -75,7 +75,7 @@ func (c *claimTest) fetchNext() {
 
 // requireCountsWithinFetches fetches until the video of an organisation has the correct counts. The test fails if this takes more than the
 // given number of fetches.
-func (c *claimTest) requireCountsWithinFetches(fetches int, tn tenant) {
+func (c *handleTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
 		require.Less(c.t, n, fetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
@@ -84,7 +84,7 @@ func (c *claimTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // counts with shares may come from the insights of the authorized account, which differ from the public counts
+	if v.LatestShares == nil { // if the shares are stored, the counts may come from the insights of the authorized account, which differ from the public counts
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)
@@ -112,7 +112,7 @@ func tiktokVideo(handle, id string) string {
 
 var byHandle = map[string]handlesCase{
 	"Instagram reel of another account":        {link.Instagram, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
-	"Instagram reel of the authorized account": {link.Instagram, (*testSystem).metaSources, (*testSystem).ownReel, instagramReel},
+	"Instagram reel of the authorized account": {link.Instagram, (*testSystem).metaSources, (*testSystem).reelOfAuthorizedAccount, instagramReel},
 	"Facebook video": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
 	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} },
@@ -123,8 +123,8 @@ var byHandle = map[string]handlesCase{
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns the id of a reel of the Instagram account that has authorized the source of the Graph API.
-func (w *testSystem) ownReel() string {
+// reelOfAuthorizedAccount returns the id of a reel of the Instagram account that has authorized the source of the Graph API.
+func (w *testSystem) reelOfAuthorizedAccount() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
@@ -132,11 +132,11 @@ func (w *testSystem) ownReel() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"wrong handle that is fetched before the correct one is tracked": 0, "wrong handle before the correct one": 1, "correct handle before the wrong one": 2} {
+		for order, honestFirst := range map[string]int{"the video is fetched with the wrong handle before the correct handle is tracked": 0, "the wrong handle is tracked first": 1, "the correct handle is tracked first": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					c := newClaimTest(t, db, s.platform, s.sources)
+					c := newHandleTest(t, db, s.platform, s.sources)
 					id := s.id(c.testSystem)
 					correct, ok := c.sandbox.World().Video(s.platform, id, db.Clock.Now())
 					require.True(t, ok)
@@ -165,10 +165,10 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before and 25 after the correct one": 25, "50 wrong handles after the correct one": 50} {
 		for _, fetched := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, with a fetch before the correct one: %v", order, fetched), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, video fetched before the correct handle is tracked: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+					c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 					id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 					correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 					attack := func(from, to int) {
@@ -196,8 +196,8 @@ func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
-				id := c.ownReel()
+				c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
+				id := c.reelOfAuthorizedAccount()
 				if !first {
 					c.newTenant(instagramReel("natgeo", id))
 				}
@@ -219,7 +219,7 @@ func TestWrongHandleInALink_doesNotMarkTheVideoAsGone(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClaimTest(t, storetest.New(t, "sqlite"), s.platform, s.sources)
+			c := newHandleTest(t, storetest.New(t, "sqlite"), s.platform, s.sources)
 			wrong, id := "natgeo", "DCXkB8LpR2q"
 			if s.platform == link.TikTok {
 				wrong, id = c.sandbox.TikTokAccount(), c.sandbox.World().Find(link.TikTok, sandbox.Normal)
@@ -236,7 +236,7 @@ func TestWrongHandleInALink_doesNotMarkTheVideoAsGone(t *testing.T) {
 func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		c.requireCountsWithinFetches(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
@@ -253,7 +253,7 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		honest := c.newTenant(instagramReel(correct.Account.Handle, id))
@@ -274,7 +274,7 @@ func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testi
 func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		wrong := c.newTenant(instagramReel("natgeo", id))
@@ -296,7 +296,7 @@ func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T
 func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		l, err := link.Parse(instagramReel(correct.Account.Handle, id))

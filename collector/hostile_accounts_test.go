@@ -52,7 +52,7 @@ func setFollowers(value any) tamperFunc {
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
-		b.addForged("unfetched", n)
+		b.addForgedCount("unfetched", n)
 	}
 }
 
@@ -69,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces each id in tampering.listedIDs everywhere in the body of an answer.
+// replaceListedIDs replaces each id in tampering.listedIDs, everywhere in the body of an answer, by the result of a function.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
@@ -282,7 +282,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 			for _, p := range pauses {
 				next = max(next, p.BlockedUntil)
 			}
-			r.db.Clock.Set(latest(next.Time(), r.db.Clock.Now().Add(time.Second)))
+			r.db.Clock.Set(laterTime(next.Time(), r.db.Clock.Now().Add(time.Second)))
 			r.fetchDue()
 		}
 		state, _, fetched, _, _ := r.target(i)

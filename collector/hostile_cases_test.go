@@ -19,8 +19,8 @@ type scenario struct {
 	// want has the expected outcomes for all sources that are not in wantBySource.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoCorrect has further outcomes that are also correct, by name of the source. The source "youtube" can request a video that was fetched
-	// before in two ways: with the method that returns titles, together with new videos, or with the method that returns only counts.
+	// alsoCorrect maps the name of a source to further outcomes that are also correct. If a video was fetched before, the source "youtube" can
+	// request it in two ways: with the method that returns titles, together with new videos, or with the method that returns only counts.
 	alsoCorrect map[string]outcomes
 	// missing has the names of the counts that the changed answer does not contain. The stored values of these counts stay unchanged.
 	missing []string
@@ -127,15 +127,15 @@ func plausibleCountScenarios() []scenario {
 		{name: "missing comments", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
 		{name: "null instead of every count", tamper: setCounts(nil), want: itemsFail},
 		{name: "no counts", tamper: removeCounts(), want: itemsFail},
-		{name: "exchanged views and likes", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
-		{name: "exchanged views and comments", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
-		{name: "exchanged views and shares", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
-		{name: "exchanged views and bookmarks", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
+		{name: "views swapped with likes", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views swapped with comments", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views swapped with shares", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
+		{name: "views swapped with bookmarks", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
 		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
 		{name: "a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
-		{name: "exchanged likes and comments", tamper: swapCounts("likes", "comments", false), want: allOK},
+		{name: "likes swapped with comments", tamper: swapCounts("likes", "comments", false), want: allOK},
 		{name: "two thirds of the correct views", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
 		{name: "three more than the correct views", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
@@ -150,11 +150,11 @@ func wrongItemScenarios() []scenario {
 	}
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
-	// Some sources return a link with the video's id in each item. If ids are exchanged, the collector detects it by this link.
+	// Some sources return a link with the video's id in each item. If the ids of two videos are swapped, the collector detects it by this link.
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "two items with exchanged ids", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
+		{name: "two items with swapped ids", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
 		{name: "an item with the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
 		{name: "missing items", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
 		{name: "an item with the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
@@ -238,7 +238,7 @@ func redirectScenarios() []scenario {
 	for _, to := range []string{"http://169.254.169.254/latest/meta-data/", "http://127.0.0.1:1/", "http://[::1]:1/", "http://10.0.0.1/", "file:///etc/passwd",
 		"//evil.example/", "javascript:alert(1)", "%zz://", strings.Repeat("a", 100_000)} {
 		name := to[:min(len(to), 40)]
-		all = append(all, scenario{name: "a redirect to " + strings.ReplaceAll(name, "/", "_"), tamper: respondWith(http.StatusFound, jsonError, "Location", to), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("a redirect to %s", strings.ReplaceAll(name, "/", "_")), tamper: respondWith(http.StatusFound, jsonError, "Location", to), want: allFail})
 	}
 	for _, code := range []int{300, 301, 303, 307, 308} {
 		all = append(all, scenario{name: fmt.Sprintf("a redirect with status %d", code), tamper: respondWith(code, htmlPage, "Location", "http://169.254.169.254/"), want: allFail})

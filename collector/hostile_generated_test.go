@@ -91,8 +91,8 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes replaces every node of a JSON value, children before parents, by the result of a function. If the function returns nil, the
-// node stays. The key of a list element is the key of its list.
+// visitNodes replaces every node of a JSON value, children before parents, by the result of a function. If the function returns nil, the node
+// stays. For a list element, the function gets the key of the list.
 func visitNodes(root any, replacement func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -147,7 +147,8 @@ func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// changeMembers renames, duplicates or exchanges random members of a JSON object. It returns false if it changed nothing.
+// changeMembers renames or duplicates a random member of a JSON object, or swaps the values of two random members. It returns false if it
+// changed nothing.
 func (g *generator) changeMembers(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
@@ -168,19 +169,19 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 		g.recordChange("member %s.%s duplicated", key, one)
 		return o, false, true
 	case 2:
-		if !g.mayExchange(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
+		if !g.maySwap(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
-		g.recordChange("members %s.%s and %s exchanged", key, one, other)
+		g.recordChange("values of the members %s.%s and %s swapped", key, one, other)
 		return o, true, true
 	}
 	return nil, false, false
 }
 
-// mayExchange returns true if two JSON members may be exchanged: if neither is a count, or if both are counts and one of them is the views.
-// The collector could not detect any other exchange.
-func (g *generator) mayExchange(first, second string) bool {
+// maySwap returns true if the values of two JSON members may be swapped: if neither is a count, or if both are counts and one of them is the
+// views. The collector could not detect any other swap.
+func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
 		for _, count := range countNames {
@@ -271,7 +272,7 @@ func (g *generator) changeBytes(s *response) {
 	}
 }
 
-// tally counts the outcomes of the fetches with changed answers, by source.
+// tally counts the outcomes of the fetches with changed answers, separately for each source.
 type tally struct {
 	mu       sync.Mutex
 	bySource map[string]map[outcome]int
@@ -361,7 +362,7 @@ func (c *tally) report() string {
 	fmt.Fprintf(&out, `# Generated hostile answers
 
 %[1]smake hostile%[1]s writes this page. It changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
-exchanged, lists in another order, invalid bytes, other status codes. Each changed answer passes over HTTP through the real source, collector and store.
+swapped, lists in another order, invalid bytes, other status codes. Each changed answer passes over HTTP through the real source, collector and store.
 
 The run requires the following of all videos:
 

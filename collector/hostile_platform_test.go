@@ -57,11 +57,11 @@ type tampering struct {
 	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video, or by "unfetched" for an account
+	forged map[string][]int64 // maps the id of a video, or "unfetched" for an account, to the wrong counts that the collector cannot detect
 }
 
-// addForged records a wrong count that the platform returned for a video or account and that the collector cannot detect.
-func (b *tampering) addForged(id string, n int64) {
+// addForgedCount records a wrong count that the platform returned for a video or account and that the collector cannot detect.
+func (b *tampering) addForgedCount(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.forged == nil {
@@ -185,8 +185,8 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // class of the last result that had no counts, by external id of the target
-	// failures has the class of each failed call, by the detail text of the failure. The entry "" has the class of the last failed call.
+	classes map[string]string // maps the external id of a target to the class of its last result without counts
+	// failures maps the detail text of a failed call to the class of the failure. The entry for "" is the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder
 }
@@ -261,7 +261,7 @@ func rawText(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // cannot fail, because the value contains only JSON values
+		panic(err) // the encoding cannot fail, because the value contains only JSON values
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -310,8 +310,7 @@ func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the id in tampering.tamperedIDs that a member of the JSON object has as its value. If there is no such member, it
-// returns "".
+// tamperedIDIn returns the first member value of the JSON object that is in tampering.tamperedIDs. If no value is, it returns "".
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {

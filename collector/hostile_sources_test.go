@@ -121,7 +121,7 @@ func vendorSource(name string) func(h *hostileTest) source.Source {
 	return func(h *hostileTest) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)
-		config.Timeout = vendor.Duration(h.timeout) // overrides the timeout in the description of the vendor
+		config.Timeout = vendor.Duration(h.timeout) // this timeout replaces the timeout in the description of the vendor
 		s, err := vendor.New(config, vendor.Options{BaseURL: h.url + "/vendor", Key: sandbox.VendorKey, Client: h.client, Now: h.db.Clock.Now})
 		require.NoError(h.t, err)
 		return s
@@ -168,7 +168,8 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinaryVideos returns the ordinary videos with a suitable age and number of views among the 40 newest videos of an account.
+// ordinaryVideos looks at the 40 newest videos of an account. It returns those that are ordinary, have a suitable age and have at least minViews
+// views.
 func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
 	if a, ok := w.Account(h.testedSource.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {

@@ -61,7 +61,7 @@ func forgeCounts(replacement func(n int64) int64, countNames ...string) tamperFu
 				return
 			}
 			n = replacement(n)
-			b.addForged(id, n)
+			b.addForgedCount(id, n)
 			at[key] = convertToTypeOf(at[key], n)
 		})
 	}
@@ -75,8 +75,8 @@ func convertToTypeOf(sample any, n int64) any {
 	return n
 }
 
-// swapCounts exchanges the values of two counts of each tampered video in an answer. If detectable is false, it also records the exchanged
-// values as wrong counts that the collector cannot detect.
+// swapCounts swaps the values of two counts of each tampered video in an answer. If detectable is false, it also records the swapped values as
+// wrong counts that the collector cannot detect.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachItem(s, func(id string, item object) {
@@ -96,7 +96,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 					if at, key, ok := findMember(item, path); ok {
 						at[key] = values[from]
 						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !detectable {
-							b.addForged(id, n)
+							b.addForgedCount(id, n)
 						}
 					}
 				}
@@ -116,12 +116,12 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// changeItems returns a tamperFunc that calls a function for each item of an answer with an id in tampering.tamperedIDs.
+// changeItems returns a tamperFunc that calls a function for each item with an id in tampering.tamperedIDs. See changeEachItem.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.changeEachItem(s, change) }
 }
 
-// replaceIDs replaces each id in tampering.tamperedIDs everywhere in the body of an answer.
+// replaceIDs replaces each id in tampering.tamperedIDs, everywhere in the body of an answer, by the result of a function.
 func replaceIDs(replacement func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
@@ -141,8 +141,8 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// swapIDs exchanges the ids of the two tampered videos in an answer. It changes only JSON members whose value is exactly the id, and not
-// longer texts that contain the id.
+// swapIDs swaps the ids of the two tampered videos in an answer. It changes only JSON members whose value is exactly the id, and not longer
+// texts that contain the id.
 func swapIDs(b *tampering, s *response) {
 	b.changeEachItem(s, func(id string, item object) {
 		other := b.tamperedIDs[0]

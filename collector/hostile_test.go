@@ -40,10 +40,10 @@ type scenarioRun struct {
 	videos    [3]sandbox.VideoTruth // the three videos: "known", "unfetched" and "unaffected"
 	callTimes []time.Time           // times at which targets were fetched
 	tampering *tampering
-	before    map[string]counts // stored counts before the platform changes its answers, by id of the video
+	before    map[string]counts // maps the id of a video to its stored counts before the platform changes its answers
 }
 
-// counts are the counts of a video by name, such as "views". A count that is null in the database has no entry.
+// counts maps the names of the counts of a video, such as "views", to their values. A count that is null in the database has no entry.
 type counts map[string]int64
 
 var countNames = []string{"views", "likes", "comments", "shares", "bookmarks"}
@@ -270,7 +270,7 @@ func (r *scenarioRun) requireRecovery() {
 		for _, p := range pauses {
 			next = max(next, p.BlockedUntil)
 		}
-		r.db.Clock.Set(latest(next.Time(), r.db.Clock.Now().Add(time.Second)))
+		r.db.Clock.Set(laterTime(next.Time(), r.db.Clock.Now().Add(time.Second)))
 		r.fetchDue()
 	}
 	for i, v := range r.videos {
@@ -282,7 +282,7 @@ func (r *scenarioRun) requireRecovery() {
 	r.requireTrueCounts()
 }
 
-func latest(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -377,7 +377,7 @@ var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario
 // state of the queue, the stored counts, and the recovery after correct answers.
 func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
 	t.Parallel()
-	tables := map[string][]scenario{} // the scenarios to run, by name of the source and database engine
+	tables := map[string][]scenario{} // maps the name of a source and a database engine to the scenarios to run
 	all := testedSources()
 	for n, s := range scenarios() {
 		for i, l := range all {

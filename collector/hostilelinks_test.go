@@ -40,8 +40,8 @@ type compromisedHosts struct {
 	mu           sync.Mutex
 	link         string
 	redirect     int            // status code of the redirect; 0 if the answer is not a redirect
-	calls        map[string]int // number of received calls, by host
-	linkReturned map[string]int // number of received calls whose query contains the hostile link, by host
+	calls        map[string]int // maps a host to the number of received calls
+	linkReturned map[string]int // maps a host to the number of received calls whose query contains the hostile link
 	cached       map[string]cachedAnswer
 }
 

@@ -346,7 +346,7 @@ func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 			before = now
 		}
 	}
-	// A fault that was planned for a call after the last call of the tick has not happened yet. Cause these faults now.
+	// The faults that were planned for calls after the last call of the tick have not happened yet. Cause them now.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -399,7 +399,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	k.stopCollectors()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(k.t, n, k.limits[budget], "%s: not more units must be used than the budget has", window)
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: no more units may be used than the budget has", window)
 	}
 	// Run the daily job once more, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))

@@ -51,7 +51,7 @@ var stateQueries = map[string]string{
 	"subscriptions": `SELECT o.name || ' ' || s.source || ' ' || s.external_id FROM fetch_subscriptions s JOIN organisations o ON o.id = s.organisation_id`,
 }
 
-// readState runs all stateQueries and returns their sorted rows by name of the query.
+// readState runs all stateQueries and returns a map from the name of each query to its sorted rows.
 func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -128,7 +128,7 @@ func (k *killTest) reclaimedTargets() (targets int) {
 			Msg     string
 			Targets int
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && strings.HasPrefix(line.Msg, "freed the targets") {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "freed the targets of a dead collector" {
 			targets += line.Targets
 		}
 		require.NotContains(k.t, lines.Text(), "panic")
@@ -171,7 +171,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 		missing, extra := rowsNotIn(rows, got[name]), rowsNotIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
 		for i := range min(5, max(len(missing), len(extra))) {
-			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, rowAt(missing, i), rowAt(extra, i))
+			t.Logf("%s:\n undisturbed: %v\n disturbed:   %v", name, rowAt(missing, i), rowAt(extra, i))
 		}
 	}
 	t.Log(report.String())

@@ -141,7 +141,7 @@ func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing
 func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
+	c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 	c.newTenant("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {

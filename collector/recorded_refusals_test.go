@@ -20,8 +20,8 @@ import (
 type cause string
 
 const (
-	ofTarget  cause = "only the target"           // a refusal of this kind never pauses the source
-	ofSource  cause = "only the key or the quota" // the first refusal of this kind pauses the source or its budget
+	ofTarget  cause = "only the target"           // a refusal with this cause never pauses the source
+	ofSource  cause = "only the key or the quota" // the first refusal with this cause pauses the source or its budget
 	undecided cause = "the target or the source"  // the answer does not show the cause; after two refused targets, the source is paused
 )
 
@@ -40,7 +40,7 @@ const (
 	scrapeCreatorsError = `{"success":false,"error":"`
 )
 
-// recordedRefusals returns the error answers of each source, by name of the tested source.
+// recordedRefusals returns a map from the names of the tested sources to the error answers of these sources.
 func recordedRefusals() map[string][]recordedRefusal {
 	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
@@ -178,7 +178,7 @@ func (c *videoSet) idsFetchedNow(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// activePauses returns the class of each active pause, by name of the paused source or budget.
+// activePauses returns a map from the names of the paused sources and budgets to the classes of their pauses.
 func (c *videoSet) activePauses() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
@@ -200,8 +200,8 @@ func (c *videoSet) endTest() {
 	c.logged.reset()
 }
 
-// resetCallCount returns how many calls the platform has received since the last reset. If the platform was made to refuse calls, it
-// answers correctly again afterwards.
+// resetCallCount returns how many calls the platform has received since the last reset, and counts from 0 again. It also makes the platform stop
+// refusing calls.
 func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)

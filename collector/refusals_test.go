@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scriptedSource is a source of TikTok videos whose function answer decides which calls fail.
+// scriptedSource is a source of TikTok videos. The function in its field answer decides which calls fail.
 type scriptedSource struct {
 	batch  int
 	answer func(batch []source.Target) error // function that returns the error of the call for a batch, or nil if the call succeeds; the function may also panic
@@ -58,8 +58,8 @@ func (s *scriptedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 	return results, nil
 }
 
-// callsWith returns how many calls to the source requested the video with the given id.
-func (s *scriptedSource) callsWith(id string) int {
+// callsForVideo returns how many calls to the source requested the video with the given id.
+func (s *scriptedSource) callsForVideo(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(s.calls), func(ids []string) bool { return !slices.Contains(ids, id) }))
@@ -308,7 +308,7 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 		}
 		require.Equal(t, []string{s.ids[1]}, s.fetchedVideos())
 		require.Empty(t, s.pauseClass())
-		require.Equal(t, 1, s.callsWith(bad[1]))
+		require.Equal(t, 1, s.callsForVideo(bad[1]))
 	})
 }
 

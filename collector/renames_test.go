@@ -70,11 +70,11 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 		platform link.Platform
 		vendor   string
 	}{
-		"youtube": {link.YouTube, "sandbox"}, "facebook by vendor": {link.Facebook, "sandbox"}, "facebook by scrapecreators": {link.Facebook, "scrapecreators"},
+		"youtube": {link.YouTube, "sandbox"}, "facebook, vendor sandbox": {link.Facebook, "sandbox"}, "facebook, vendor scrapecreators": {link.Facebook, "scrapecreators"},
 		"facebook": {link.Facebook, "meta"},
 	} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newTestSystem(t, db)
@@ -131,7 +131,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(string(p)+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
+			t.Run(string(p)+map[bool]string{true: ", old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newTestSystem(t, db)
@@ -155,14 +155,14 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.waitUntil("until the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
+					w.waitUntil("the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
 
 					db.Clock.Advance(8 * 24 * time.Hour) // after eight days, the details of the videos are due again
 					w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
-					w.waitUntil("until all videos have the new handle", func() bool {
+					w.waitUntil("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
 								return false
@@ -190,7 +190,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.startCollector("meta")
 				w.waitForAccountFetch(ref, 0)
-				w.waitUntil("until the videos have counts", func() bool {
+				w.waitUntil("the videos have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
 				before := w.storedAccount(ref)
@@ -206,7 +206,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 				if otherAccount {
-					w.waitUntil("until the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
+					w.waitUntil("the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
 					w.requireOtherAccount(handle, ref)
 				}
 			})
@@ -237,7 +237,7 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 // fetched by its handle a short time before.
 func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]time.Duration{"the next day": untilAllAccountsAreDue, "after ten days": 10 * 24 * time.Hour} {
+	for name, late := range map[string]time.Duration{"the vendor is asked the next day": untilAllAccountsAreDue, "the vendor is asked after ten days": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {

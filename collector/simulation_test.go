@@ -63,13 +63,13 @@ type simulation struct {
 
 	tracked   []link.Link
 	known     map[string]bool
-	limits    map[string]int64 // number of units that may be used in one window, by name of the budget
+	limits    map[string]int64 // maps the name of a budget to the number of units that may be used in one window
 	scheduled map[string]scheduledFetch
 	days      []simulatedDay
 
 	mu       sync.Mutex
-	units    map[string]int64 // number of units used so far, by name and window of the budget
-	requests map[string]int   // number of fetches since the clock last advanced, by id of the video
+	units    map[string]int64 // maps the name and window of a budget to the number of units used so far
+	requests map[string]int   // maps the id of a video to the number of its fetches since the clock last advanced
 }
 
 // simulationClock is the clock of the collector and of the store in a simulation.
@@ -88,7 +88,7 @@ type simulatedDay struct {
 	limits        map[string]int64
 	fetches, late int
 	maxDeviation  float64                 // largest deviation of a fetch from its scheduled time, as a fraction of the interval
-	age           map[queue.Lane]quantile // age of Instagram's counts at the end of the day, by lane
+	age           map[queue.Lane]quantile // age of Instagram's counts in each lane at the end of the day
 	throttle      float64                 // throttle of Instagram's videos at the end of the day
 }
 
@@ -302,7 +302,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	}
 }
 
-// countAges returns the median and the 95th percentile of the age of Instagram's stored counts, by lane.
+// countAges returns the median and the 95th percentile of the age of Instagram's stored counts, for each lane.
 func (s *simulation) countAges() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
@@ -339,7 +339,7 @@ func (s *simulation) runDay(c *collector.Collector) {
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(s.t, n, s.limits[budget], "%s: not more units must be used than the budget has", window)
+		require.LessOrEqual(s.t, n, s.limits[budget], "%s: no more units may be used than the budget has", window)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
-	newPerDay := max(1, rest/20/days) // number of new videos a day, for YouTube and for TikTok
+	newPerDay := max(1, rest/20/days) // number of new YouTube videos a day; TikTok has the same number
 	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.Instagram, instagram, 50), false)

@@ -47,8 +47,8 @@ func (c *Collector) throttleFor(t queue.Target) schedule.Throttle {
 	return 0
 }
 
-// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes again which source is asked
-// first for which targets, so that a target whose source is no longer configured gets another source.
+// updateThrottles replaces outdated throttles by new ones, which it computes from the queue and the budgets. It also publishes again which
+// source is asked first for which targets, so that a target whose source is no longer configured gets another source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
 	if !c.throttles.updateLock.TryLock() {

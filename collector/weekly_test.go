@@ -34,7 +34,7 @@ func (w *testSystem) callsFor(source, id string) (calls int) {
 func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
+		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
 			return append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)

@@ -233,8 +233,8 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 	return batch, w.fetchTimeout(first) + leaseMargin
 }
 
-// fetchTimeout returns the time limit for a fetch of such targets. A fetch of videos has time for two calls, because some sources need a
-// second call.
+// fetchTimeout returns the time limit for a fetch of a target, or of a batch of targets of the same kind. A fetch of videos has time for two
+// calls, because some sources need a second call.
 func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout

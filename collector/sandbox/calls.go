@@ -67,7 +67,7 @@ func (l *callLog) record(c *call) {
 	}
 }
 
-// copyCalls returns a copy of the call log, by the name of the source.
+// copyCalls returns a copy of the call log: a map from the names of the sources to their calls.
 func (l *callLog) copyCalls() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()

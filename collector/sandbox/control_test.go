@@ -338,7 +338,7 @@ func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	require.Contains(t, bodies["impossible numbers"], "1e400")
 	require.Contains(t, bodies["null instead of every value"], `"play_count":null`)
 	require.Empty(t, bodies["an empty body"])
-	swapped := decodeJSON([]byte(bodies["views and likes exchanged, and ids and texts exchanged"]))
+	swapped := decodeJSON([]byte(bodies["views swapped with likes, and ids swapped with texts"]))
 	views, _ := valueAt(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
 	likes, _ := valueAt(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)

@@ -92,30 +92,31 @@
 //	DELETE /_control/faults  deletes all faults, or the fault of ?source=
 //	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
 //	DELETE /_control/calls   resets the counts to zero
-//	PUT    /_control/clock   {"now"}: stops the clock at the time now
+//	PUT    /_control/clock   {"now"}: stops the clock at the time "now"
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   returns to real time
-//	GET    /_control/video   ?platform=&id= or ?platform=&category=: the data of World now, or at &at=
+//	GET    /_control/video   ?platform=&id= or ?platform=&category=: the current data of World, or the data at the time &at=
 //	PUT    /_control/account {"platform","handle","new_handle","reuse"}: renames an account. If reuse is true, its old
 //	                         handle then belongs to another account; otherwise no account has the old handle
 //	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
 //	                         whether Facebook's insights fail because of a missing permission; whether to invalidate the page tokens
 //	                         of me/accounts, which then returns new ones
-//	GET    /_control/account ?platform=&handle= or ?platform=&category=: the data of World now, with the ids of the account's uploads
+//	GET    /_control/account ?platform=&handle= or ?platform=&category=: the current data of World, with the ids of the account's uploads
 //
 // The sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok. tiktok, instagram and
 // facebook also include a vendor's calls for these platforms. "" or "*" means all sources. If several faults match a call, the most
 // specific fault applies: first the fault of the platform, then the fault of the source, then the fault of all sources. A vendor's call is
 // counted for the vendor and for the platform.
 //
-// A fault applies to count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
+// The number of calls to which a fault applies is "count". Without "count", the fault applies until it is deleted. It does not apply to
+// calls without a valid key. The faults are:
 //
 //   - rate_limited: status 429, with Retry-After only if retry_after is set.
 //   - quota_spent: the source's answer for a spent quota. The Graph API reports a business limit that ends in five minutes.
 //   - server_error: the source's answer for a server error (5xx), with Retry-After only if retry_after is set.
 //   - slow: the correct answer after retry_after seconds, or after 30 seconds if retry_after is not set.
-//   - refused: the given status and body, for calls that contain one of ids. ids are ids, handles or links, depending on what the source's
-//     calls contain.
+//   - refused: the given status and body, for calls that contain one of the values of "ids". These are ids, handles or links, depending on
+//     what the source's calls contain.
 //   - zeros: the correct answer with every count set to 0.
 //   - truncated: status 200 and half of the correct body. Content-Length is alternately the length of the half and the length of the whole
 //     body.

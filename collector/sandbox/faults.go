@@ -183,9 +183,9 @@ func decodeJSON(raw []byte) any {
 // drop is a result of the function that rewriteJSON calls. It makes rewriteJSON remove the member or list element.
 type drop struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value in which each part is replaced by the result of a function, innermost parts first. The
-// function gets the part as its value. Its key is the name of the member with this value or, for an element of a list, the name of the
-// member with the list.
+// rewriteJSON returns a copy of a decoded JSON value in which each inner JSON value, and at last the whole value, is replaced by the result of a
+// function. The function gets a value and its key: the name of the member with this value or, for an element of a list, the name of the member
+// with the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

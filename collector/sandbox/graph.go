@@ -15,7 +15,7 @@ import (
 // graphVersions are the supported versions of Meta's Graph API.
 var graphVersions = []string{"v22.0", "v23.0", "v24.0", "v25.0", "v26.0"}
 
-// graphField is one field in the Graph API's parameter "fields", in the form name.modifier(value).modifier(value){fields of the object}.
+// graphField is one field in the Graph API's parameter "fields", in the form "name.modifier(value).modifier(value){fields of the object}".
 type graphField struct {
 	name      string
 	modifiers map[string]string
@@ -81,8 +81,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. For
-// each edge, edges has a function that returns the value.
+// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. The map
+// edges has a function for each edge. The function returns the value of the edge.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -186,8 +186,8 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. isValidToken reports whether an access
-// token is valid. answer returns the reply to a request that has passed all checks.
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. The function isValidToken reports whether an
+// access token is valid. The function answer returns the reply to a request that has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, isValidToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serveCall(w, c, errorRepliesForGraph(source), func(c *call) reply {
@@ -249,7 +249,7 @@ func graphMissingError(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
-// graphLimits are the error codes of Meta's rate limits for business accounts, and the names of these limits in Meta's headers, by source.
+// graphLimits maps each source to the error code of Meta's rate limit for business accounts, and to the name of this limit in Meta's headers.
 var graphLimits = map[string]struct {
 	code int
 	kind string
@@ -264,7 +264,7 @@ func errorRepliesForGraph(source string) errorReplies {
 		},
 		quotaSpent: func() reply {
 			limit := graphLimits[source]
-			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // cannot fail: the value has only types that JSON can encode
+			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // Marshal cannot fail: the value has only types that JSON can encode
 				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
 			}}})
 			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).

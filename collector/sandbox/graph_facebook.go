@@ -191,7 +191,7 @@ func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames stri
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // a new video has no values, reels have no metrics of videos, and videos have no metrics of reels
+			continue // a new video has no insights, and reels have other metrics than other videos
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

@@ -75,16 +75,16 @@ func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 	require.Len(t, valueAt(t, rest, "data"), 1)
 	require.Equal(t, pages[2], valueAt(t, rest, "data", 0, "id"))
 	token := valueAt(t, rest, "data", 0, "access_token").(string)
-	requireGraphError(t, as(token, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
-	requireGraphError(t, as(FacebookToken, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
+	requireGraphError(t, as(token, "me/accounts"), 400, 100, 0, "Tried accessing nonexisting field (accounts) on node type (Page)")
+	requireGraphError(t, as(FacebookToken, "me/accounts"), 400, 100, 0, "Tried accessing nonexisting field (accounts) on node type (Page)")
 
 	video := r.World().Uploads(link.Facebook, pages[2], testNow)[0]
 	insights := func(token string) answer {
 		return as(token, video+"/video_insights", "metric", "post_video_social_actions")
 	}
 	require.Equal(t, http.StatusOK, insights(token).StatusCode)
-	requireGraphError(t, insights(FacebookUserToken), 400, 190, 0, "must be called with a Page Access Token")
-	requireGraphError(t, insights(FacebookToken), 400, 10, 0, "page's own access token")
+	requireGraphError(t, insights(FacebookUserToken), 400, 190, 0, "(#190) This method must be called with a Page Access Token")
+	requireGraphError(t, insights(FacebookToken), 400, 10, 0, "(#10) This endpoint requires the page's own access token")
 	for _, path := range []string{video, pages[2] + "/videos"} {
 		requireGraphError(t, as(FacebookUserToken, path, "fields", "id,description"), 400, 210, 0, "(#210) A page access token is required")
 		require.Equal(t, http.StatusOK, as(token, path, "fields", "id,description").StatusCode)
@@ -104,18 +104,18 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 		requireGraphError(t, r.getInstagram(t, own, "fields", fields), 400, 2500, 0, message)
 	}
 	for fields, message := range map[string]string{
-		"id,plays": "nonexisting field (plays)", "media{view_count}": "nonexisting field (view_count)", "username.limit(1)": "nonexisting field (username)",
-		"business_discovery{id}": "username is required", "business_discovery.username(natgeo)": "username is required",
-		"business_discovery.username(natgeo){plays}": "nonexisting field (plays) on node type (ShadowIGUser)",
-		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is not a cursor", "media.sort(x){id}": "Unknown modifier sort",
+		"id,plays": "Tried accessing nonexisting field (plays)", "media{view_count}": "Tried accessing nonexisting field (view_count)", "username.limit(1)": "Tried accessing nonexisting field (username)",
+		"business_discovery{id}": "The parameter username is required", "business_discovery.username(natgeo)": "The parameter username is required",
+		"business_discovery.username(natgeo){plays}": "Tried accessing nonexisting field (plays) on node type (ShadowIGUser)",
+		"media.limit(x){id}":                         "Param limit must be a non-negative integer", "media.after(x){id}": "Invalid parameter: after is not a cursor of this list", "media.sort(x){id}": "Unknown modifier sort",
 	} {
 		requireGraphError(t, r.getInstagram(t, own, "fields", fields), 400, 100, 0, message)
 	}
-	requireGraphError(t, r.getInstagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "nonexisting field (view_count)")
-	requireGraphError(t, r.getInstagram(t, "17841400009999999"), 400, 100, 33, "does not exist")
-	requireGraphError(t, r.getInstagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "does not exist")
+	requireGraphError(t, r.getInstagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "Tried accessing nonexisting field (view_count)")
+	requireGraphError(t, r.getInstagram(t, "17841400009999999"), 400, 100, 33, "Unsupported get request")
+	requireGraphError(t, r.getInstagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "Unsupported get request")
 	path := "/instagram/v25.0/" + own
-	requireGraphError(t, r.do(t, http.MethodGet, path, ""), 400, 104, 0, "access token is required")
+	requireGraphError(t, r.do(t, http.MethodGet, path, ""), 400, 104, 0, "An access token is required to request this resource.")
 	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token=x", ""), 400, 190, 0, "Invalid OAuth access token")
 	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token="+FacebookToken, ""), 400, 190, 0, "Invalid OAuth access token")
 	requireGraphError(t, r.do(t, http.MethodPost, path+"?access_token="+InstagramToken, ""), 400, 100, 0, "Unsupported request")
@@ -124,13 +124,13 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	}
 
 	id := r.World().Find(link.Facebook, Normal)
-	requireGraphError(t, r.getFacebook(t, id, "fields", "id,plays"), 400, 100, 0, "nonexisting field (plays) on node type (Video)")
-	requireGraphError(t, r.getFacebook(t, id+"/video_insights", "metric", "total_video_views"), 400, 10, 0, "own access token")
+	requireGraphError(t, r.getFacebook(t, id, "fields", "id,plays"), 400, 100, 0, "Tried accessing nonexisting field (plays) on node type (Video)")
+	requireGraphError(t, r.getFacebook(t, id+"/video_insights", "metric", "total_video_views"), 400, 10, 0, "(#10) This endpoint requires the page's own access token")
 	requireGraphError(t, r.getFacebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
-	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
-	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
+	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "Some of the aliases you requested do not exist")
+	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "Unsupported get request")
 	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
-	requireGraphError(t, r.getFacebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
+	requireGraphError(t, r.getFacebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "The value must be a valid insights metric")
 }
 
 func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
@@ -188,7 +188,7 @@ func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	got := r.getInstagram(t, id+"/insights", "metric", "views,saved").decodeJSON(t)
 	require.EqualValues(t, decimalText(truth.Views), valueAt(t, got, "data", 0, "values", 0, "value"))
 	require.Equal(t, "saved", valueAt(t, got, "data", 1, "name"))
-	requireGraphError(t, r.getInstagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
+	requireGraphError(t, r.getInstagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "metric[0] must be one of the following values")
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
 	require.Empty(t, r.getInstagram(t, id+"/insights", "metric", "views").decodeJSON(t)["data"], "new posts must have no insights")
 }
@@ -245,15 +245,15 @@ func TestGraph_faultsReturnErrorsInFormatOfMeta(t *testing.T) {
 		r := newTestServer(t)
 		r.setFault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
 		a := request(r)
-		requireGraphError(t, a, 400, 4, 0, "request limit")
+		requireGraphError(t, a, 400, 4, 0, "Application request limit reached")
 		require.Equal(t, "7", a.Header.Get("Retry-After"))
 		require.Contains(t, a.Header.Get("X-App-Usage"), `"call_count":100`)
 		r.setFault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
 		a = request(r)
-		requireGraphError(t, a, 400, graphLimits[source].code, 0, "too many calls")
+		requireGraphError(t, a, 400, graphLimits[source].code, 0, "There have been too many calls to this account.")
 		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
 		r.setFault(t, `{"source":"`+source+`","fault":"server_error"}`)
-		requireGraphError(t, request(r), 500, 2, 0, "unexpected error")
+		requireGraphError(t, request(r), 500, 2, 0, "An unexpected error has occurred.")
 		calls := r.do(t, http.MethodGet, "/_control/calls", "").decodeJSON(t)
 		require.EqualValues(t, "3", valueAt(t, calls, source, "calls"))
 	}

@@ -21,7 +21,7 @@ func hostileVariants() []hostileVariant {
 		{"wrong types", changeMembers(wrongType)},
 		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
 		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
-		{"views and likes exchanged, and ids and texts exchanged", changeMembers(swapFields)},
+		{"views swapped with likes, and ids swapped with texts", changeMembers(swapFields)},
 		{"deep nesting", func(r reply) reply { return r.withBody(deeplyNested()) }},
 		{"a body of ten megabytes", withHugeText},
 		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
@@ -44,7 +44,7 @@ func hostileVariants() []hostileVariant {
 			return nil
 		})},
 		{"an empty body", func(r reply) reply { return r.withBody([]byte{}) }},
-		{"another top level", func(r reply) reply { return r.withBody([]byte(`"ok"`)) }},
+		{"a string instead of an object", func(r reply) reply { return r.withBody([]byte(`"ok"`)) }},
 	}
 }
 
@@ -61,7 +61,8 @@ func (r reply) withBody(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of the function replacement.
+// changeMembers returns a function that copies a reply and replaces each JSON value in its body by a result of the given function. See
+// rewriteJSON.
 func changeMembers(replacement func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewriteJSON(decodeJSON(good.encodeBody()), replacement)
@@ -122,7 +123,7 @@ func numericID(memberName string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapFields returns a JSON object in which views and likes are exchanged, and ids and texts are exchanged. It returns other values unchanged.
+// swapFields swaps the views with the likes, and ids with texts, in a JSON object. It returns the object, or any other value unchanged.
 func swapFields(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {

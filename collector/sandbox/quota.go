@@ -3,7 +3,7 @@ package sandbox
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // embeds the time zones, because YouTube's quotas end at midnight Pacific time
+	_ "time/tzdata" // this import embeds the time zones, because YouTube's quotas end at midnight Pacific time
 )
 
 // dailyQuota is Google's default number of quota units a day for each of the two buckets into which YouTube's quota is divided.
@@ -18,17 +18,18 @@ const (
 	bucketStats  = "videos.batchGetStats"
 )
 
-// quota counts the spent quota units of YouTube and of TikTok's Research API by day and bucket. No control call resets these counts.
+// quota counts the spent quota units of YouTube and of TikTok's Research API, separately for each day and bucket. No control call resets these
+// counts.
 type quota struct {
 	mu      sync.Mutex
 	pacific *time.Location
-	spent   map[string]int // number of spent units, by "YYYY-MM-DD BUCKET"
+	spent   map[string]int // maps "YYYY-MM-DD BUCKET" to the number of spent units
 }
 
 // newQuota returns a quota with no spent units.
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil { // cannot fail: the time zones are embedded
+	if err != nil { // LoadLocation cannot fail: the time zones are embedded
 		pacific = time.FixedZone("PST", -8*60*60)
 	}
 	return &quota{pacific: pacific, spent: map[string]int{}}

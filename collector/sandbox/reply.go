@@ -74,7 +74,7 @@ func (r reply) encodeBody() []byte {
 	if r.pretty {
 		encoder.SetIndent("", "  ")
 	}
-	_ = encoder.Encode(r.body) // cannot fail, because the body has only strings, numbers, lists and maps
+	_ = encoder.Encode(r.body) // Encode cannot fail, because the body has only strings, numbers, lists and maps
 	return out.Bytes()
 }
 

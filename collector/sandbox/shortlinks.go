@@ -25,7 +25,7 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortPrefixes lists the prefixes of a short link's code that determine to what the link redirects. On TikTok, the prefix follows the
+// shortPrefixes lists the prefixes of a short link's code that determine the page to which the link redirects. On TikTok, the prefix follows the
 // first two letters of the code.
 var shortPrefixes = []struct {
 	prefix string
@@ -172,7 +172,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// redirectReply returns the reply to a request for a short link: a redirect to its target, or status 404 if the link is a missing one
+// redirectReply returns the reply to a request for a short link: a redirect to its target, or status 404 if the link leads to no page
 // (shortMissing).
 func redirectReply(l link.Link, t target) reply {
 	status := http.StatusFound

@@ -38,7 +38,7 @@ type tiktokLogins struct {
 
 	mu     sync.Mutex
 	made   int            // number of logins that this process has started
-	newest map[string]int // generation of the newest refresh token, by name of the login
+	newest map[string]int // maps the name of a login to the generation of its newest refresh token
 }
 
 // newTikTokLogins returns an empty set of logins.
@@ -130,11 +130,11 @@ type tiktokMethod struct {
 	token        string   // the required kind of token: "act" (access token of an account) or "clt" (client token)
 	get          bool     // true if the HTTP method is GET; false if it is POST
 	fields       []string // valid values of the query parameter "fields"
-	// answer answers a valid request. It can ask isWanted whether a field is requested.
+	// answer returns the reply to a valid request. It can ask isWanted whether a field is requested.
 	answer func(s *Sandbox, c *call, isWanted func(field string) bool) reply
 }
 
-// tiktokMethods has the methods of TikTok's APIs by path.
+// tiktokMethods maps paths to the methods of TikTok's APIs.
 var tiktokMethods = map[string]tiktokMethod{
 	"v2/user/info/": {
 		source: sourceTikTokDisplay, name: "user.info", token: "act", get: true, answer: (*Sandbox).serveDisplayUserInfo,

@@ -59,7 +59,7 @@ func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.exchangeToken(t, third).StatusCode)
 	require.Equal(t, http.StatusOK, r.exchangeToken(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken must start another login")
 
-	again := newTestServer(t) // simulates a restart of the sandbox
+	again := newTestServer(t) // this server simulates a restart of the sandbox
 	require.Equal(t, http.StatusOK, again.exchangeToken(t, third).StatusCode)
 	require.Equal(t, "invalid_grant", r.exchangeToken(t, strings.Replace(third, "rft.", "act.", 1)).decodeJSON(t)["error"])
 	require.Equal(t, "invalid_client", r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).decodeJSON(t)["error"])

@@ -72,8 +72,8 @@ func parseNumber(s string) int {
 	return n
 }
 
-// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. encode
-// returns the JSON object of one video.
+// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
+// encode returns the JSON object of one video.
 func (s *Sandbox) encodeVideos(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

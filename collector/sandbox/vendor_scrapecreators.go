@@ -16,7 +16,7 @@ type scrapeCreatorsMethod struct {
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// scrapeCreatorsMethods has the methods of ScrapeCreators' API by path.
+// scrapeCreatorsMethods maps paths to the methods of ScrapeCreators' API.
 var scrapeCreatorsMethods = map[string]scrapeCreatorsMethod{
 	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).serveScrapeCreatorsTikTokVideo},
 	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).serveScrapeCreatorsTikTokProfile},

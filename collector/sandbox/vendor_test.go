@@ -135,7 +135,7 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/post/info?token=wrong&url=x", "").StatusCode)
 	})
-	t.Run("another method", func(t *testing.T) {
+	t.Run("a wrong HTTP method", func(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, 405, r.do(t, http.MethodPost, "/vendor/tt/post/info?token="+VendorKey, "").StatusCode)
 	})
@@ -144,7 +144,7 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("returns lists of TikTok accounts", func(t *testing.T) {
+	t.Run("returns the video lists of TikTok accounts", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
 		profile := r.getEnsembleData(t, "tt/user/info", "username", "zachking").decodeJSON(t)
@@ -166,7 +166,7 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 		require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), ids)
 		require.Equal(t, "6", r.getEnsembleData(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
 	})
-	t.Run("returns lists of Instagram accounts", func(t *testing.T) {
+	t.Run("returns the video lists of Instagram accounts", func(t *testing.T) {
 		t.Parallel()
 		brief := r.getEnsembleData(t, "instagram/user/info", "username", "nike").decodeJSON(t)
 		profile := r.getEnsembleData(t, "instagram/user/detailed-info", "username", "nike").decodeJSON(t)
@@ -181,7 +181,7 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 		}
 		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
 	})
-	t.Run("returns lists of Facebook accounts by handle and by handle with id", func(t *testing.T) {
+	t.Run("returns the video lists of Facebook accounts that are requested by handle, with or without the id", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
 		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
@@ -310,9 +310,9 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests all pages of a list and returns all ids. requestPage requests the page at a cursor, and returns the ids on this page and
+	// fetchAllIDs requests all pages of a list and returns all ids. requestPage requests the page at a cursor, and returns the ids on this page and
 	// the next cursor, which is "" after the last page.
-	pages := func(requestPage func(cursor string) ([]string, string)) []string {
+	fetchAllIDs := func(requestPage func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {
 			ids, next := requestPage(cursor)
@@ -330,7 +330,7 @@ func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 		}
 		return ids
 	}
-	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), pages(func(cursor string) ([]string, string) {
+	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), fetchAllIDs(func(cursor string) ([]string, string) {
 		a := r.getScrapeCreators(t, "v3/tiktok/profile/videos", "handle", "zachking", "max_cursor", cursor).decodeJSON(t)
 		next := ""
 		if a["has_more"] == json.Number("1") {
@@ -338,12 +338,12 @@ func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 		}
 		return idsOf(a["aweme_list"], "aweme_id"), next
 	}))
-	require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), pages(func(cursor string) ([]string, string) {
+	require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), fetchAllIDs(func(cursor string) ([]string, string) {
 		a := r.getScrapeCreators(t, "v1/instagram/user/reels", "handle", "nike", "max_id", cursor).decodeJSON(t)
 		next, _ := valueAt(t, a, "paging_info", "max_id").(string)
 		return idsOf(a["items"], "media", "code"), next
 	}))
-	require.Equal(t, r.World().Uploads(link.Facebook, "nasa", testNow), pages(func(cursor string) ([]string, string) {
+	require.Equal(t, r.World().Uploads(link.Facebook, "nasa", testNow), fetchAllIDs(func(cursor string) ([]string, string) {
 		a := r.getScrapeCreators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "cursor", cursor).decodeJSON(t)
 		next, _ := a["cursor"].(string)
 		return idsOf(a["reels"], "video_id"), next
@@ -407,10 +407,10 @@ func TestApify_refusesInvalidRequests(t *testing.T) {
 	}{
 		{"no token", http.MethodPost, run, `{}`, nil, 401},
 		{"a wrong token", http.MethodPost, run + "?token=x", `{}`, nil, 401},
-		{"another actor", http.MethodPost, "/vendor/acts/me~mine/run-sync-get-dataset-items?token=" + VendorKey, `{}`, nil, 404},
-		{"another action", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
-		{"another method", http.MethodGet, run + "?token=" + VendorKey, "", nil, 405},
-		{"another content type", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "text/plain"}, 400},
+		{"an unknown actor", http.MethodPost, "/vendor/acts/me~mine/run-sync-get-dataset-items?token=" + VendorKey, `{}`, nil, 404},
+		{"an unknown action", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
+		{"a wrong HTTP method", http.MethodGet, run + "?token=" + VendorKey, "", nil, 405},
+		{"a wrong content type", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "text/plain"}, 400},
 		{"no JSON", http.MethodPost, run + "?token=" + VendorKey, `{`, []string{"Content-Type", "application/json"}, 400},
 		{"no input", http.MethodPost, run + "?token=" + VendorKey, `{}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400},
 		{"a valid request with the token in the query", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "application/json"}, 201},

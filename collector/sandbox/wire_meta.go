@@ -27,9 +27,9 @@ func instagramSitePost(t VideoTruth) object {
 	return media
 }
 
-// instagramAppReel returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
-// is the number of plays on Instagram and Facebook together. fb_play_count is the number of plays on Facebook. ig_play_count is the number
-// of plays on Instagram, which half of the posts lack. If the creator hides the likes, like_count is always 3, and
+// instagramAppReel returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count is
+// the number of plays on Instagram and Facebook together. fb_play_count is the number of plays on Facebook. ig_play_count is the number of plays
+// on Instagram. Half of the posts lack the member ig_play_count. If the creator hides the likes, like_count is always 3, and
 // like_and_view_counts_disabled is true.
 func instagramAppReel(t VideoTruth) object {
 	onFacebook := t.Views / 4

@@ -58,7 +58,7 @@ func tiktokShopAnchor(product string) object {
 
 // jsonText returns a value as a JSON text.
 func jsonText(value any) string {
-	raw, _ := json.Marshal(value) // cannot fail: the value has only types that JSON can encode
+	raw, _ := json.Marshal(value) // Marshal cannot fail: the value has only types that JSON can encode
 	return string(raw)
 }
 

@@ -30,7 +30,7 @@ var captions = []string{
 	"दस मिनट में बनने वाली चाय", "Mein erster Marathon, ungeschnitten", "Eu não acredito que isso funcionou", "퇴근 후 십 분 요리",
 }
 
-// hashtags are the hashtags that are appended to generated video titles.
+// hashtags are appended to generated video titles.
 var hashtags = []string{
 	"fyp", "viral", "shorts", "reels", "foryou", "diy", "recipe", "fitness", "travel", "petsoftiktok", "catsofinstagram", "smallbusiness", "thrifted", "plantmom", "booktok",
 	"cleantok", "drawing", "pottery", "vanlife", "coffee", "running", "dance", "comedy", "makeup", "skincare", "gaming", "music", "learnontiktok", "streetfood", "homedecor",

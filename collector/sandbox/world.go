@@ -191,20 +191,20 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day. The first day contains the time from, and the last day contains
-// the time until. The last point has the counts at the time until. A day has no point if it is before the upload, or if the video was
-// private or deleted at the end of the day. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
-// returns for the time until. HistoryTruth returns nil if the id is not valid.
-func (w *World) HistoryTruth(p link.Platform, id string, from, until time.Time) []Point {
-	v, ok := w.fixedVideoData(p, id, until)
+// HistoryTruth returns the counts of a video at the end of each UTC day, from the day of startTime to the day of endTime. The last point has the
+// counts at endTime. A day has no point if it is before the upload, or if the video was private or deleted at the end of the day. If the id does
+// not contain the upload time, HistoryTruth uses the upload time that Video returns for endTime. HistoryTruth returns nil if the id is not
+// valid.
+func (w *World) HistoryTruth(p link.Platform, id string, startTime, endTime time.Time) []Point {
+	v, ok := w.fixedVideoData(p, id, endTime)
 	if !ok {
 		return nil
 	}
 	var points []Point
-	for start := from.UTC().Truncate(24 * time.Hour); !start.After(until); start = start.AddDate(0, 0, 1) {
+	for start := startTime.UTC().Truncate(24 * time.Hour); !start.After(endTime); start = start.AddDate(0, 0, 1) {
 		at := start.Add(24*time.Hour - time.Second)
-		if at.After(until) {
-			at = until.UTC()
+		if at.After(endTime) {
+			at = endTime.UTC()
 		}
 		state := v.stateAt(at)
 		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {

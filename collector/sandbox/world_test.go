@@ -260,7 +260,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		}
 		require.Empty(t, w.names, "generated names must not be stored")
 	})
-	t.Run("stores handles and ids from requests that the world did not generate", func(t *testing.T) {
+	t.Run("stores the requested handles and ids that it has not generated", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(0)
 		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
@@ -293,7 +293,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	})
 }
 
-func TestWorld_claimChangesAuthorOfVideoAndNothingElse(t *testing.T) {
+func TestWorld_assignAuthorChangesOnlyAuthorOfVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)

@@ -22,7 +22,7 @@ type youtubeMethod struct {
 	answer func(*Sandbox, *call, youtubeRequest) reply
 }
 
-// youtubeMethods has the methods of the YouTube Data API v3 by the last part of their path.
+// youtubeMethods maps the last part of each path to a method of the YouTube Data API v3.
 var youtubeMethods = map[string]youtubeMethod{
 	"videos": {
 		name: "videos.list", bucket: bucketCommon,
@@ -240,7 +240,7 @@ func finishYouTubeReply(r *http.Request, values url.Values, rep reply) reply {
 
 // etag returns the ETag of a JSON value: a hash of its encoding.
 func etag(body any) string {
-	raw, _ := json.Marshal(body) // cannot fail: the value has only types that JSON can encode
+	raw, _ := json.Marshal(body) // Marshal cannot fail: the value has only types that JSON can encode
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }

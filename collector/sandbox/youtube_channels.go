@@ -117,7 +117,7 @@ func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
 	}
 	size := 5
 	if given := q.values.Get("maxResults"); given != "" {
-		size, _ = strconv.Atoi(given) // cannot fail: checkRequest has validated the number
+		size, _ = strconv.Atoi(given) // Atoi cannot fail: checkRequest has validated the number
 	}
 	start := 0
 	if token := q.values.Get("pageToken"); token != "" {

@@ -163,7 +163,7 @@ func TestGoogleClient_readsErrorsFromSandbox(t *testing.T) {
 	require.Equal(t, "playlistNotFound", failure.Errors[0].Reason)
 }
 
-func TestGoogleClient_getsNotModifiedForKnownETag(t *testing.T) {
+func TestGoogleClient_getsStatus304ForKnownETag(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fields is a parsed field mask of Google's APIs, such as a,b/c,d(e,f), which selects the members of a response. It maps the name of a
+// fields is a parsed field mask of Google's APIs, such as "a,b/c,d(e,f)". It selects the members of a response. The type maps the name of a
 // member to the mask for its value. An empty mask selects the whole value.
 type fields map[string]fields
 
@@ -19,7 +19,7 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// invalidFieldMask returns Google's error for an invalid field mask, which contains the mask from its first invalid character on.
+// invalidFieldMask returns Google's error for an invalid field mask. The error contains the mask from its first invalid character on.
 func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
@@ -42,7 +42,7 @@ func (f fields) addMembers(mask string) (unparsed string, err error) {
 			f[name] = below
 		}
 		mask = mask[end:]
-		// The path a/b/c selects the same as a(b(c)).
+		// The path "a/b/c" selects the same as "a(b(c))".
 		for strings.HasPrefix(mask, "/") {
 			end = strings.IndexAny(mask[1:], ",/()")
 			if end < 0 {

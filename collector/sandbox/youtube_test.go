@@ -97,7 +97,7 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 		{"no filter", "videos?part=id" + key, 400, "missingRequiredParameter"},
 		{"an empty filter", "videos?part=id&id=" + key, 400, "missingRequiredParameter"},
 		{"two filters", "videos?part=id&id=dQw4w9WgXcQ&chart=mostPopular" + key, 400, "incompatibleParameters"},
-		{"maxResults together with id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
+		{"the parameter maxResults together with id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
 		{"an unknown part", "videos?part=statistic&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
 		{"a part that only the owner may request", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
 		{"a part that only another method accepts", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
@@ -109,7 +109,7 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 		{"a malformed query", "videos?part=id&id=%zz" + key, 400, "badRequest"},
 		{"a malformed field mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
 		{"an unsupported value of alt", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
-		{"maxResults too large", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
+		{"a value of maxResults that is too large", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
 		{"an invalid page token", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&pageToken=CAUQAA" + key, 400, "invalidPageToken"},
 		{"an unknown playlist", "playlistItems?part=id&playlistId=PL123" + key, 404, "playlistNotFound"},
 		{"a private playlist", "playlistItems?part=id&playlistId=WL" + key, 403, "playlistItemsNotAccessible"},
@@ -221,7 +221,7 @@ func TestISODuration_formatsLengths(t *testing.T) {
 	}
 }
 
-func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
+func TestReadPageToken_acceptsOnlyTokensThatPageTokenReturns(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "the page token must equal the one that YouTube uses for the offset 50")
 	rapid.Check(t, func(t *rapid.T) {
