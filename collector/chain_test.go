@@ -196,7 +196,7 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		require.NotNil(t, v.LatestBookmarks)
 		stop()
 
-		// A collector with only the Research API starts. The counts that this API returns for the first video are two days old.
+		// Start a collector that uses only the Research API. The counts that this API returns for the first video are two days old.
 		before := w.video(tracked[0])
 		w.startCollectorWith(w.researchSource())
 		db.Clock.Advance(26 * time.Hour)

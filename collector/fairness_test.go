@@ -134,7 +134,7 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // the time up to which calls are already counted; the calls are sorted by their start, so that overlaps are counted once
+	until := from // end of the time that is already counted; overlapping calls are counted once, because the calls are sorted by their start
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue

@@ -33,7 +33,7 @@ import (
 type hostileTest struct {
 	*testSystem
 	testedSource testedSource
-	fast         *store.Store // store of the collector, without the SQL checks of the test store, which would take most of the time
+	fast         *store.Store // store of the collector; it does not check SQL as the test store does, because the checks would take most of the time
 	collector    *collector.Collector
 	source       source.Source
 	logged       *outcomeLog
@@ -310,7 +310,8 @@ func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the first member value of the JSON object that is in tampering.tamperedIDs. If no value is, it returns "".
+// tamperedIDIn returns the value of a member of the JSON object if this value is in tampering.tamperedIDs. If no member has such a value, it
+// returns "".
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {

@@ -243,7 +243,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 		}
 	}
 	totals := r.readCounts("SELECT %s FROM organisation_totals WHERE organisation_id = ?", "", r.org.ID())[0]
-	delete(totals, "version") // the column version is not a sum of counts
+	delete(totals, "version") // the value in the column "version" is not a sum of counts
 	maps.DeleteFunc(totals, func(_ string, n int64) bool { return n == 0 })
 	require.Equal(r.t, sum, totals)
 }

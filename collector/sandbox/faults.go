@@ -43,8 +43,8 @@ type rule struct {
 	Count      int    `json:"count"` // number of calls that get the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
 	Used       int    `json:"used"` // number of calls that have got the fault
-	// IDs, Status and Body are set only for the fault "refused". A call that contains one of IDs gets the answer with Status and Body. IDs
-	// can be ids, handles or links.
+	// IDs, Status and Body are set only for the fault "refused". A call that contains at least one of these IDs gets the answer with Status and
+	// Body. IDs can be ids, handles or links.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`

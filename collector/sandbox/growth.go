@@ -11,7 +11,7 @@ import (
 // that none of them ever exceeds the views.
 type curve struct {
 	final     float64    // number of views that the video has in the end; it comes ever closer to this number
-	tau, beta float64    // scale in seconds and exponent of the power law by which the views grow with the age (see viewsFraction)
+	tau, beta float64    // scale (in seconds) and exponent of the power law by which the views grow with the age; see viewsFraction
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
 	burstLen  float64    // duration of the burst, in seconds

@@ -35,7 +35,8 @@ func newQuota() *quota {
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// chargeYouTube spends one unit of a daily budget of YouTube, which begins at midnight Pacific time. It returns false if no unit is left today.
+// chargeYouTube spends one unit of a bucket of YouTube's daily quota. A day begins at midnight Pacific time. It returns false if no unit is left
+// today.
 func (q *quota) chargeYouTube(bucket string, now time.Time) bool {
 	return q.spendUnit(bucket, now.In(q.pacific), dailyQuota)
 }

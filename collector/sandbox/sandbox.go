@@ -159,8 +159,8 @@ type errorReplies struct {
 	hostile func(earlierCalls int, correct reply) reply
 }
 
-// serveCall records a call in the call log, and sends the reply that answer returns. If a fault of the source is active, serveCall delays,
-// changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
+// serveCall records a call in the call log, and sends the reply that the function answer returns. If a fault of the source is active, serveCall
+// delays, changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
 func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.record(c)

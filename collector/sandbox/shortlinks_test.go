@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// followShortLink requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last
-// response, and the number of redirects.
+// followShortLink requests a short link from the sandbox and follows its redirects, at most as many as the parameter limit says. It returns the
+// last URL, the status of the last response, and the number of redirects.
 func (r testServer) followShortLink(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {

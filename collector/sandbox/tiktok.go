@@ -38,7 +38,7 @@ type tiktokLogins struct {
 
 	mu     sync.Mutex
 	made   int            // number of logins that this process has started
-	newest map[string]int // maps the name of a login to the generation of its newest refresh token
+	newest map[string]int // maps the name of a login to the generation number of its newest refresh token
 }
 
 // newTikTokLogins returns an empty set of logins.
