@@ -116,10 +116,10 @@ func (c *Collector) Run(ctx context.Context) error {
 	wg.Go(func() { c.repeatTask(ctx, c.Heartbeat, "heartbeat", c.writeHeartbeat) })
 	wg.Go(func() {
 		c.jobs.PrepareDays(ctx)
-		c.repeatTask(ctx, upkeep.Every, "upkeep", c.jobs.RunDueIfClockIsPlausible)
+		c.repeatTask(ctx, upkeep.Every, "upkeep", c.jobs.RunDueJobsIfClockIsPlausible)
 	})
 	if c.Thumbnails != nil {
-		wg.Go(func() { c.repeatTask(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDue) })
+		wg.Go(func() { c.repeatTask(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDuePictures) })
 	}
 	for _, s := range c.Sources {
 		for _, w := range c.newWorkers(s) {

@@ -25,7 +25,7 @@ func (c *Collector) ClaimAndFetch(ctx context.Context) (busy bool, err error) {
 }
 
 // RunJobs runs the upkeep jobs that are due.
-func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDue(ctx) }
+func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDueJobs(ctx) }
 
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {

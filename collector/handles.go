@@ -63,7 +63,7 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 	switch {
 	case r.Class == quota.Paused:
 		return s.finalResult(r), nil // the remaining handles are tried in the next fetch
-	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !src.AsksByHandle(t):
+	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !src.NeedsHandle(t):
 		return r, nil
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
 		s.tried = append(s.tried, t.Handle)

@@ -35,7 +35,7 @@ func (*scriptedSource) Name() string                               { return "scr
 func (*scriptedSource) Timeout() time.Duration                     { return time.Minute }
 func (*scriptedSource) Concurrency() int                           { return 1 }
 func (*scriptedSource) Group(source.Target) string                 { return "" }
-func (*scriptedSource) AsksByHandle(source.Target) bool            { return false }
+func (*scriptedSource) NeedsHandle(source.Target) bool             { return false }
 func (*scriptedSource) Budgets() []source.Budget                   { return nil }
 func (*scriptedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
 func (s *scriptedSource) Serves(t source.Target) (int, bool) {

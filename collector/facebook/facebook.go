@@ -66,7 +66,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	handles map[string]pageHandle
-	warned  map[string]time.Time // time of the last warning about refused insights, by page id
+	warned  map[string]time.Time // maps a page id to the time of the last warning about refused insights
 }
 
 // pageHandle is a cached handle of a Facebook page, with the time at which it was fetched.
@@ -131,14 +131,14 @@ func (s *Source) Concurrency() int { return 8 }
 // batch.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (s *Source) AsksByHandle(source.Target) bool { return false }
+// NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
+func (s *Source) NeedsHandle(source.Target) bool { return false }
 
 // Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only which
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns 1 and true for Facebook videos and accounts with a valid id or handle, because one call of Fetch requests one of them. It
+// Serves returns 1 and true for a Facebook video or account with a valid id or handle: each call of Fetch requests a single target. It
 // returns false for any other target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
@@ -152,9 +152,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if Options.PageIDs contains pages of the operator. With such pages, Fetch checks the token if it cannot read
-// a video: it requests one of the operator's pages. If this request succeeds, the token is valid, and only the video gets the class
-// Unsupported.
+// OwnAccountsOnly returns true if pages of the operator are configured. The class Unsupported then does not mean that the token is wrong:
+// before Fetch returns this class for a video or page that it cannot read, it checks the token by requesting one of the operator's pages.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
@@ -209,8 +208,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	})
 }
 
-// notReadable are the codes of Meta's errors that concern only the requested video or page, with the class of the result. Facebook often
-// returns the same error for a missing object and for an object that the token may not read.
+// notReadable maps error codes of Meta to classes of results. These errors concern only the requested video or page. Facebook often returns
+// the same error for a missing object and for an object that the token may not read.
 var notReadable = func() graph.ErrorClasses {
 	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
@@ -229,7 +228,7 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // the earlier error is replaced if this call succeeded or if its failure concerns the whole source
+		if _, ok := graph.AsTargetError(ownErr); !ok { // a success, or a failure of the whole source, replaces the earlier error
 			res, err = ownRes, ownErr
 		}
 	}

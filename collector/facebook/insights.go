@@ -32,7 +32,7 @@ var insightErrors = func() graph.ErrorClasses {
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // this text in the message distinguishes the error from the error about a missing permission, which has the same code
+	notEnoughViewers = "not enough viewers" // only the error about few viewers has this text; the error about a missing permission has the same code
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour
@@ -65,7 +65,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		Shares fetch.Count `json:"SHARE"`
 	}
 	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // cannot fail, because Count.UnmarshalJSON never returns an error
+		_ = plays.UnmarshalJSON(raw) // Count.UnmarshalJSON never returns an error
 	}
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares
@@ -93,8 +93,8 @@ func (s *Source) warnMissingPermission(ctx context.Context, page, detail string)
 	}
 }
 
-// requestInsightsOneByOne requests each metric of a video in a separate call. It returns the values by metric name, without the metrics that
-// Facebook does not know.
+// requestInsightsOneByOne requests each metric of a video in a separate call. It returns a map from metric names to values, without the
+// metrics that Facebook does not know.
 func (s *Source) requestInsightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
@@ -110,7 +110,7 @@ func (s *Source) requestInsightsOneByOne(ctx context.Context, budget *source.Cal
 	return values, nil
 }
 
-// requestInsights requests metrics of a video of the given page, and returns their values by metric name. metricNames is a list that is
+// requestInsights requests metrics of a video of the given page. It returns a map from metric names to values. The names in metricNames are
 // separated by commas.
 func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget, pageID, videoID, metricNames string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, pageID, videoID+"/video_insights", insightErrors, "metric", metricNames)

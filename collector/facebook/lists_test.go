@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveEndlessList starts a server with one Facebook page whose list of reels never ends. idsOfPage returns the ids of the reels on a page
-// of the list, by page number. calls is the number of requests for the list.
+// serveEndlessList starts a server with one Facebook account. The account's list of reels never ends. idsOfPage takes the number of a page
+// of this list, and returns the ids of the reels on it. calls counts the requests for the list.
 func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

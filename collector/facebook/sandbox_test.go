@@ -104,7 +104,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTruth(t, id, true) // the last argument is true, because videos of the operator's page have shares
+		requireTruth(t, id, true) // videos of the operator's page have shares
 	}
 	requireTruth(t, "1139247764231866", false)
 	t.Run("classifies deleted and private videos", func(t *testing.T) {

@@ -75,7 +75,8 @@ func facts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers returns the server's answer to a request for one video, by test case. The source must return the given facts for the video.
+// answers returns, for each test case, the server's answer to a request for one video. For most cases the source must then return the facts
+// f.
 func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}

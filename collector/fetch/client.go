@@ -77,7 +77,7 @@ func New(o Options) *Client {
 		options:   o,
 		timeout:   o.Timeout,
 		maxBody:   o.MaxBody,
-		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", cmp.Or(o.Version, buildVersion())),
+		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", cmp.Or(o.Version, binaryVersion())),
 		log:       o.Logger,
 	}
 	if c.timeout <= 0 {
@@ -92,8 +92,8 @@ func New(o Options) *Client {
 	return c
 }
 
-// buildVersion returns the version of ReelTally in the binary's build information, or "dev" if the version is not known.
-func buildVersion() string {
+// binaryVersion returns the version of ReelTally in the binary's build information, or "dev" if the version is not known.
+func binaryVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
@@ -229,8 +229,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError returns the error that Do returns for a call that failed with err before its answer was complete. ctx is the context of Do's
-// caller. callCtx is derived from ctx with the timeout of the call.
+// callError returns the error of Do for a call that failed with err and has no complete answer. ctx is the context of Do's caller. callCtx
+// is derived from ctx with the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key

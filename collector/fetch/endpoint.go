@@ -73,8 +73,8 @@ func hasSameHost(u *url.URL, publicURL string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy. The host may
-// resolve only to IP addresses of the kind allowedAddresses.
+// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy.
+// allowedAddresses says to which IP addresses the host may resolve.
 func (c *Client) newTransport(address string, allowedAddresses outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
@@ -115,7 +115,7 @@ func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
 	}
-	refused := &outbound.RefusedError{Host: u.Host, Why: "requests go to " + e.origin + " only"}
+	refused := &outbound.RefusedError{Host: u.Host, Why: fmt.Sprintf("requests go to %s only", e.origin)}
 	return &source.Failure{Class: source.BadRequest, Detail: refused.Error(), Cause: refused}
 }
 

@@ -65,21 +65,21 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 		base, standard, answer string
 		dialed                 string // expected address of the connection; "" if the connection must be refused
 	}{
-		"the platform's host, resolved to a public address":                          {"", standard, "93.184.215.14", "93.184.215.14:443"},
-		"the platform's host, resolved to a private address":                         {"", standard, "10.0.0.1", ""},
-		"the platform's host, resolved to a loopback address":                        {"", standard, "127.0.0.1", ""},
-		"the platform's host, resolved to the address of a cloud's metadata server":  {"", standard, "169.254.169.254", ""},
-		"an operator's host that is the platform's host with upper-case letters":     {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
-		"an operator's host that is the platform's host with a trailing dot":         {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
-		"the operator's host, resolved to an address in a container network":         {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
-		"the operator's host, resolved to an address in a private network":           {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
-		"the operator's host localhost":                                              {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
-		"the operator's host, resolved to a public address":                          {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
-		"the operator's host, resolved to the address of a cloud's metadata server":  {"https://gateway.example", standard, "169.254.169.254", ""},
-		"an operator's URL with a loopback address":                                  {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
-		"a platform's URL with a loopback address":                                   {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
-		"an operator's URL with the address of a cloud's metadata server":            {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
-		"no platform's URL, because the operator has written the vendor description": {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
+		"the platform's host, resolved to a public address":                         {"", standard, "93.184.215.14", "93.184.215.14:443"},
+		"the platform's host, resolved to a private address":                        {"", standard, "10.0.0.1", ""},
+		"the platform's host, resolved to a loopback address":                       {"", standard, "127.0.0.1", ""},
+		"the platform's host, resolved to the address of a cloud's metadata server": {"", standard, "169.254.169.254", ""},
+		"an operator's host that is the platform's host with upper-case letters":    {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"an operator's host that is the platform's host with a trailing dot":        {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
+		"the operator's host, resolved to an address in a container network":        {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
+		"the operator's host, resolved to an address in a private network":          {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
+		"the operator's host localhost":                                             {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
+		"the operator's host, resolved to a public address":                         {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
+		"the operator's host, resolved to the address of a cloud's metadata server": {"https://gateway.example", standard, "169.254.169.254", ""},
+		"an operator's URL with a loopback address":                                 {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
+		"a platform's URL with a loopback address":                                  {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
+		"an operator's URL with the address of a cloud's metadata server":           {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
+		"an operator's URL for a vendor that has no public URL":                     {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,8 +21,8 @@ var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 // the other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because a few megabytes of tiny
-// elements would otherwise need a hundred times as much memory.
+// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because the decoded elements would
+// otherwise need up to a hundred times as much memory as the JSON.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
 	if string(raw) == "null" {
@@ -65,7 +65,7 @@ func CheckJSON(text []byte) error {
 // checkMembers returns an error if an object in a valid JSON text has two members of the same name. JSON parsers disagree about which of
 // the two values is used.
 func checkMembers(text []byte) error {
-	var open []map[string]bool // the member names of each enclosing object, innermost last; nil for a list
+	var open []map[string]bool // one entry for each object and list around the current position, innermost last: the member names of an object, or nil for a list
 	nameNext := false          // true if the next string is the name of a member
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -190,8 +190,8 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseID returns the text unchanged if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms have.
-// Otherwise it returns "".
+// ParseID returns the text unchanged if it has 1 to 128 printable ASCII characters and no spaces, and "" otherwise. The ids of all
+// platforms have this form.
 func ParseID(text string) string {
 	if len(text) > 128 {
 		return ""

@@ -40,7 +40,7 @@ func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class s
 		}
 		if outcome.State == queue.StateGone {
 			change.Status = queue.FetchGone
-			change.Reason += fmt.Sprintf(", at %d attempts in a row", outcome.Refusals)
+			change.Reason = fmt.Sprintf("%s, at %d attempts in a row", change.Reason, outcome.Refusals)
 		} else {
 			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.GoneConfirmed)
 		}
@@ -78,7 +78,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 			continue
 		}
 		own, ok := s.(source.OwnAccountSource)
-		served, ownOnly, byHandle = true, ownOnly && ok && own.OwnAccountsOnly(), byHandle && s.AsksByHandle(t)
+		served, ownOnly, byHandle = true, ownOnly && ok && own.OwnAccountsOnly(), byHandle && s.NeedsHandle(t)
 	}
 	switch {
 	case !served:
@@ -119,10 +119,10 @@ func ChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, cl
 
 // PrivateAccountReason returns the reason that is shown with the fetch status of an account that a source has reported as private.
 func PrivateAccountReason(sourceName string) string {
-	return sourceTitle(sourceName) + " says that the account is private, so its videos are not listed"
+	return fmt.Sprintf("%s says that the account is private, so its videos are not listed", sourceTitle(sourceName))
 }
 
-// platformTitles are the names of the platforms in sentences.
+// platformTitles maps each platform to its name in a sentence.
 var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
 // sourceTitle turns the name of a source into a title for the beginning of a sentence. The title of a source that belongs to a platform is

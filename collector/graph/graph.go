@@ -115,9 +115,9 @@ func (e *TargetError) Result() source.Result {
 // Code is the code and the subcode of an error of Meta. As a key of ErrorClasses, a Sub of 0 stands for all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses maps the error codes that concern only the requested object to the class of this object's result. After such an error, other
-// objects can still be requested. The class AuthFailed is an exception: it is for an object that belongs to the operator. If the token cannot
-// read such an object, the token is wrong, and the whole source fails.
+// ErrorClasses maps error codes to classes of results. These errors concern only the requested object: after such an error, other objects
+// can still be requested. The class AuthFailed is an exception: it is for an object that belongs to the operator. If the token cannot read
+// such an object, the token is wrong, and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
 // Get requests a path below the API version. The strings in parameters are alternately the name and the value of a query parameter. It

@@ -151,7 +151,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 				f := p.failure(t, nil)
 				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
-				require.Contains(t, f.Detail, "of Meta's limit is used")
+				require.Contains(t, f.Detail, "% of Meta's limit is used: no calls are made until")
 				require.Empty(t, p.requests, "a request must not be sent")
 				p.setClock(sourcetest.Now.Add(tt.stop))
 			}
@@ -210,7 +210,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"graph.facebook.com/v25.0", "ftp://x/v25.0", "https:///v25.0", "https://x/v25.0?a=t0k", "https://x/v25.0#a", "https://x/", "https://x/v25", "://"} {
 		_, err := graph.New(graph.Options{Source: "instagram", BaseURL: base, Token: "t0k", Client: client, Now: time.Now})
-		require.ErrorContains(t, err, "instagram: the base address must be an http or https address that ends in a version, such as https://graph.facebook.com/v25.0/, not", base)
+		require.ErrorContains(t, err, "instagram: the base address must be an http or https address that ends in a version, such as https://graph.facebook.com/v25.0/", base)
 		require.NotContains(t, err.Error(), "t0k")
 	}
 	c, err := graph.New(graph.Options{Source: "instagram", Token: "t0k", Client: client, Now: time.Now})

@@ -23,11 +23,11 @@ const (
 // pageTokens is a cache of the access tokens of Facebook pages.
 type pageTokens struct {
 	mu    sync.Mutex
-	known map[string]string // page tokens by page id; nil until the first request
+	known map[string]string // maps a page id to the token of the page; nil until the first request
 }
 
-// noPageTokens are Meta's errors to me/accounts which mean that the configured token cannot list pages, for example because it is itself
-// the token of a page.
+// noPageTokens has the error codes with which Meta answers a request for me/accounts if the configured token cannot list pages, for example
+// because it is itself the token of a page.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
@@ -76,8 +76,8 @@ func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageI
 	return c.token, nil
 }
 
-// fetchPageTokens requests me/accounts and returns the tokens of pages, by page id. It returns an empty map if the configured token cannot
-// list pages.
+// fetchPageTokens requests me/accounts and returns a map from page ids to page tokens. It returns an empty map if the configured token
+// cannot list pages.
 func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget) (map[string]string, error) {
 	known := map[string]string{}
 	after := ""

@@ -21,7 +21,7 @@ const (
 	// account.
 	batchSize = 25
 	pageSize  = 50
-	// maxPages is the maximum number of pages of an account's list of posts that are searched for a video.
+	// maxPages is the maximum number of pages to search for a video in an account's list of posts.
 	maxPages = 20
 	// ownProfileTTL is how long the profile of the operator's account is cached. It must be requested again at times, because the handle of
 	// the account can change.
@@ -39,7 +39,7 @@ type Options struct {
 	BaseURL   string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
 	Token     string // token of a Facebook login with the permissions instagram_basic, instagram_manage_insights and pages_read_engagement
 	AppSecret string // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	AccountID string // Graph API id of the operator's professional account, which every request for another account must contain
+	AccountID string // id of the operator's professional account in the Graph API; every request for another account contains it
 	Client    *fetch.Client
 	Now       func() time.Time
 }
@@ -104,10 +104,11 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// AsksByHandle returns true for a video, because it is searched in the list of posts of the account with the target's handle.
-func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
+// NeedsHandle returns true for a video, because Fetch looks for it in the list of posts of the account with the target's handle.
+func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true, because a video whose account is not known is searched only in the list of the operator's account.
+// OwnAccountsOnly returns true, because Fetch looks for a video only in the list of the operator's account if the account of the video is
+// not known.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list of posts must contain the target, or "" if the handle is not known. One call of Fetch
@@ -147,7 +148,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		budget.MeterWithoutLimit()
 		return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
-			if !s.isFetchable(t) {
+			if !s.canFetch(t) {
 				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account with a handle"}, nil
 			}
 			return s.fetchAccount(ctx, budget, t)
@@ -159,9 +160,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 // fetchVideos looks for the videos of a batch in the lists of posts of their accounts. It requests the list of each account only once, for
 // all videos of that account.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
-	results := map[string]map[string]source.Result{} // results by handle of the account and by code of the post
+	results := map[string]map[string]source.Result{} // maps the handle of an account and the code of a post to the result for the post
 	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
-		if !s.isFetchable(t) {
+		if !s.canFetch(t) {
 			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
 		}
 		self, err := s.ownProfile(ctx, budget)
@@ -173,7 +174,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 		if results[name] == nil {
 			var codes []string
 			for _, other := range batch {
-				if s.isFetchable(other) && accountOf(other, own) == name && !slices.Contains(codes, other.ExternalID) {
+				if s.canFetch(other) && accountOf(other, own) == name && !slices.Contains(codes, other.ExternalID) {
 					codes = append(codes, other.ExternalID)
 				}
 			}
@@ -193,14 +194,14 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 	})
 }
 
-// isFetchable returns true if the source can fetch the target and the target has an id.
-func (s *Source) isFetchable(t source.Target) bool {
+// canFetch returns true if the source can fetch the target and the target has an id.
+func (s *Source) canFetch(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// accountOf returns the handle of the account in whose list the target is searched. It returns "" for the operator's account, whose handle
-// is ownHandle, and for a target without a valid handle.
+// accountOf returns the handle of the account whose list can contain the target. It returns "" for the operator's account, whose handle is
+// ownHandle, and for a target without a valid handle.
 func accountOf(t source.Target, ownHandle string) string {
 	if t.Handle == ownHandle || !handle.MatchString(t.Handle) {
 		return ""

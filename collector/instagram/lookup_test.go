@@ -105,7 +105,7 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
-	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the time in the code")
+	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the upload time in the code of the requested post")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
@@ -209,7 +209,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	require.Equal(t, 1, size)
 	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
-		require.True(t, ok, "a target without an id must stand for all targets of its kind")
+		require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
 	}
 	elsewhere := videoTarget(pancakes, "")
 	elsewhere.Platform = link.Facebook

@@ -144,8 +144,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// validCode returns the code of a post as links contain it. It returns "" if the code is not valid, or if permalink, the post's link, has
-// another code.
+// validCode returns the code of a post in the form that links have. permalink is the link of the post. validCode returns "" if the code is
+// not valid, or if permalink has another code.
 func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
@@ -163,7 +163,7 @@ func validCode(code string, permalink *string) string {
 }
 
 // findPosts searches for posts by their codes in the list of the account with the given handle. If the handle is "", it searches the list
-// of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
+// of the operator's account, whose profile is ownProfile. It returns a map from codes to results.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handle string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
@@ -236,7 +236,7 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts are the counts, the id, the caption and the thumbnail of a post in the format of the Graph API.
+// counts has the counts and some other data of a post, in the format of the Graph API.
 type counts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`

@@ -26,8 +26,8 @@ type ownAccount struct {
 }
 
 // ownProfile returns the profile of the operator's account. It requests the profile if the cached profile is a day old. A call may have to
-// wait for the lock until another call ends. If that other call fails, the waiting call returns the same failure. Otherwise all waiting
-// calls would run into the timeout, one after the other.
+// wait for the lock until another call ends. If that other call fails, the waiting call returns the same failure without a request. If each
+// waiting call sent its own request, all of them could run into the timeout, one after the other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

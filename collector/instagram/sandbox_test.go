@@ -221,7 +221,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		_, err := s.fetch(t, batch[0]) // caches the profile of the operator's account, so that only requests for the video get malformed answers
+		_, err := s.fetch(t, batch[0]) // this call caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
 		s.sendControl(t, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range hostileVariants {

@@ -78,8 +78,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the server's answers to a request for two videos, by test case. "first" and "second" are the facts that the source must
-// return for the two videos. answerWith returns the answer that contains a list of posts.
+// answersFor returns, for each test case, the server's answer to a request for two videos. In most cases, the source must return the facts
+// "first" and "second" for the two videos. answerWith returns an answer with the given list of posts.
 func answersFor(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return answerWith(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Answer is how one source answered a test request. Source is the name of the source.
+// Answer is the answer of one source to a test request. The field Source is the name of the source.
 type Answer struct {
 	Source string
 	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.

@@ -151,8 +151,8 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	return q.queue.LiftPause(ctx, key)
 }
 
-// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. The spent calls are in the order of
-// the reservation.
+// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spent has the spent units of each
+// call, in the order of the reservation.
 func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.Call) error {
 	var errs []error
 	for i, p := range r {

@@ -25,11 +25,11 @@ import (
 // to single targets.
 
 const (
-	// authRefusals is a number of consecutive calls for at least two different targets. If so many calls fail with the class AuthFailed, the
-	// source is paused.
+	// authRefusals is the number of consecutive calls with the class AuthFailed after which a source is paused. The calls must be for at
+	// least two different targets.
 	authRefusals = 2
-	// otherRefusals is a number of consecutive calls for at least two different targets. If so many calls are refused with the same class
-	// other than AuthFailed, the source is paused.
+	// otherRefusals is the number of consecutive calls after which a source is paused if all of them were refused with the same class, and
+	// this class is not AuthFailed. The calls must be for at least two different targets.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
 	// targets and not the credential.

@@ -8,6 +8,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,8 +24,8 @@ type Quota struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	windows sync.Map // the id of the window in which each budget was last used, by key of the budget
-	warned  sync.Map // the id of the last window for which a warning was logged, by key of the budget
+	windows sync.Map // maps the key of a budget to the id of the window in which it was last used
+	warned  sync.Map // maps the key of a budget to the id of the last window for which a warning was logged
 	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
@@ -60,7 +61,7 @@ func (reply Reply) withResult(r source.Result) Reply {
 
 // pausedResult returns the result for a target whose source is paused. The pause was caused by the failure f, and ends at f.RetryAt.
 func pausedResult(s source.Source, f source.Failure) source.Result {
-	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
+	return source.Result{Class: Paused, Detail: fmt.Sprintf("%s is paused until %s", s.Name(), f.RetryAt.UTC().Format(time.RFC3339)), Failed: &f}
 }
 
 // Call asks a source for a batch of targets that have the same platform, kind and group. If only some targets of the batch were answered,
@@ -179,7 +180,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // the pauses by key of the source or budget (see BudgetKey); an ended pause stays until the next successful answer of the source
+	pauses   map[string]queue.Pause // maps the key of a source or budget (see BudgetKey) to its pause; an ended pause stays until the next successful answer of the source
 	refusals []queue.Refusals
 }
 

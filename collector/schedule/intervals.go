@@ -19,7 +19,7 @@ const (
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
-// Intervals are the times between two fetches of a target, by lane (the priority of the target in the queue). Targets whose counts change
+// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. Targets whose counts change
 // fast are fetched at least four times a day, unless the interval is longer than a day.
 type Intervals map[queue.Lane]time.Duration
 

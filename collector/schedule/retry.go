@@ -15,8 +15,8 @@ type Waits []time.Duration
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (
-	// FailureWaits are the waiting times after consecutive failed fetches of a target. The last of them is that of a parked target, which is
-	// fetched only rarely.
+	// FailureWaits are the waiting times after consecutive failed fetches of a target. The last waiting time applies to a parked target,
+	// which is fetched only rarely.
 	FailureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
@@ -35,16 +35,15 @@ var (
 )
 
 const (
-	// GoneConfirmed is a number of consecutive answers. If so many answers say that a target does not exist, the target counts as gone.
+	// GoneConfirmed is the number of consecutive answers "the target does not exist" after which the target counts as gone.
 	GoneConfirmed = 3
-	// RefusedParked is a number of consecutive answers. If so many answers say that a target is private or restricted, the target is parked:
-	// it is then fetched only once a week.
+	// RefusedParked is the number of consecutive answers "the target is private" or "the target is restricted" after which the target is
+	// parked: it is then fetched only once a week.
 	RefusedParked = 4
-	// FailedParked is a number of consecutive failed fetches. After so many failed fetches, a target is parked: it is then fetched only once a
-	// day.
+	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailedParked = 12
-	// Weekly is one week: the time between two fetches of a target that no source can fetch. It is also the time after which a source that
-	// could not fetch a target is asked for it again, while another source fetches it.
+	// Weekly is one week: the time between two fetches of a target that no source can fetch. If one source cannot fetch a target but
+	// another source can, it is also the time after which the first source is asked for the target again.
 	Weekly = 7 * 24 * time.Hour
 )
 

@@ -32,8 +32,8 @@ const (
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is how long before its scheduled time a target may be fetched. It is fetched early only if a call for due targets has room for a
-	// further target.
+	// Early is the longest time by which a fetch of a target may be earlier than scheduled. It is fetched early only if a call for due
+	// targets has room for a further target.
 	Early = 15 * time.Minute
 )
 

@@ -72,7 +72,7 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	})
 }
 
-func TestNext_schedulesTheNumberOfFetchesThatFetchesPerDayPredicts(t *testing.T) {
+func TestNext_schedulesAsManyFetchesAsFetchesPerDayReturns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
@@ -107,7 +107,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 	t.Parallel()
 	const targets, days = 700, 28
 	onDay := map[store.Date]int{}
-	hours := map[time.Time][2]int{} // number of fetches without details and with details, by hour
+	hours := map[time.Time][2]int{} // maps an hour to two numbers: of fetches without details, and of fetches with details
 	for i := range targets {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0

@@ -96,7 +96,7 @@ type Need struct {
 func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
-		pool, rest := splitConnected(needs, availableUnits)
+		pool, rest := splitConnectedNeeds(needs, availableUnits)
 		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool {
 			return supplySuffices(pool, availableUnits, Plan{intervals, Throttle(n) * throttleStep})
 		})
@@ -108,9 +108,9 @@ func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Int
 	return throttles
 }
 
-// splitConnected divides the needs into two lists. The list connected has the first need and all needs that share a budget with it,
+// splitConnectedNeeds divides the needs into two lists. The list connected has the first need and all needs that share a budget with it,
 // directly or through further needs of this list. The list others has the remaining needs.
-func splitConnected(needs []Need, supply map[string]float64) (connected, others []Need) {
+func splitConnectedNeeds(needs []Need, supply map[string]float64) (connected, others []Need) {
 	connected, others = needs[:1:1], needs[1:]
 	for at := 0; at < len(connected); at++ {
 		var unconnected []Need

@@ -54,12 +54,12 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes every later call of the method Spend count one request, which takes one unit from each reserved Call. If a reserved Call has no unit
-// left, Spend returns false.
+// Meter starts the counting of requests: each later call of the method Spend stands for one request, and takes one unit from each reserved
+// Call. If a reserved Call has no unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
-// MeterWithoutLimit makes Spend count requests like Meter, but without a limit: Spend returns true even if no unit is left. It is for
-// sources that cannot know in advance how many requests they will send.
+// MeterWithoutLimit starts the counting of requests in the same way as Meter, but without a limit: Spend returns true even if no unit is
+// left. It is for sources that cannot know in advance how many requests they will send.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
 // SetSpent records how many units of a budget the source has spent. bucket is the name of the budget.

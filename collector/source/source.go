@@ -32,9 +32,9 @@ type Source interface {
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.
 	Group(t Target) string
-	// AsksByHandle returns true if the source needs the handle of the account to find the target. If no source has confirmed that this handle
+	// NeedsHandle returns true if the source needs the handle of the account to find the target. If no source has confirmed that this handle
 	// is right, an answer without numbers does not mean that the video is gone.
-	AsksByHandle(t Target) bool
+	NeedsHandle(t Target) bool
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.

@@ -74,5 +74,5 @@ func servesForm(s Source, f queue.Form) bool {
 		t.AccountID = t.ExternalID
 	}
 	_, ok := s.Serves(t)
-	return ok && (f.ByHandle || f.Kind == KindAccount || !s.AsksByHandle(t))
+	return ok && (f.ByHandle || f.Kind == KindAccount || !s.NeedsHandle(t))
 }

@@ -22,8 +22,8 @@ import (
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos
-	Pinned         Case = "pinned"          // the answers of the case OK, with one video that is listed twice
-	BrokenEntry    Case = "broken entry"    // the answers of the case OK, with an additional list entry without an id
+	Pinned         Case = "pinned"          // as in the case "OK", but one video is listed twice
+	BrokenEntry    Case = "broken entry"    // as in the case "OK", but the list also has an entry without an id
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
@@ -43,7 +43,7 @@ type AccountAnswer struct {
 	// Pages are the pages of the account's list of videos, in the order of the requests. It is nil if the list must not be requested.
 	Pages []Reply
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
-	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the case OK.
+	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the test case "OK".
 	Account *source.AccountFacts
 	// RetryAt and Bucket are the expected values of these fields of the source.Failure if the answer has no header Retry-After.
 	RetryAt time.Time
@@ -184,8 +184,8 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// testRandomChanges changes the valid answers of the case OK at random. It requires that all counts and video ids that the source returns occur in
-// the changed answers, so that the source invents nothing.
+// testRandomChanges changes the valid answers of the test case "OK" at random. It requires that all counts and video ids that the source
+// returns occur in the changed answers, so that the source invents nothing.
 func (h AccountHarness) testRandomChanges(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()

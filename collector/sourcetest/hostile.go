@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// testRandomChanges changes the valid answer of the case OK at random. It requires that all counts that the source returns occur in the changed
-// answer, and that a failure has the class source.Temporary.
+// testRandomChanges changes the valid answer of the test case "OK" at random. It requires that all counts that the source returns occur in
+// the changed answer, and that a failure has the class source.Temporary.
 func (h Harness) testRandomChanges(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()

@@ -29,8 +29,8 @@ var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 // Case is the name of a situation, such as a deleted video, for which a harness has an answer in the format of its platform.
 type Case string
 
-// These are the test cases. Each Harness must have an answer for each of them, which the test server sends when the source requests
-// Harness.Targets.
+// These are the test cases. Each Harness must have one answer for each test case. The test server sends this answer when the source
+// requests Harness.Targets.
 const (
 	OK          Case = "ok"           // the answer has all data of all targets
 	Bare        Case = "bare"         // the answer has all targets, with only the members that the platform always sends
@@ -38,11 +38,11 @@ const (
 	Private     Case = "private"      // the first target is private
 	Restricted  Case = "restricted"   // the first target is restricted, for example by age
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
-	Strings     Case = "strings"      // the answer of the case OK, with numbers sent as strings and strings sent as numbers
+	Strings     Case = "strings"      // as in the case "OK", but numbers are sent as strings, and strings as numbers
 	Big         Case = "big"          // the answer has counts or ids above 2^53
-	Duplicates  Case = "duplicates"   // the answer of the case OK, with a second item for the first target, which has other counts
-	Foreign     Case = "foreign"      // the answer of the case OK, with an additional item that was not requested
-	GoneForeign Case = "gone foreign" // the answer of the case Gone, with an additional item that was not requested
+	Duplicates  Case = "duplicates"   // as in the case "OK", but with a second item for the first target; the counts of this item differ
+	Foreign     Case = "foreign"      // as in the case "OK", but with an additional item that was not requested
+	GoneForeign Case = "gone foreign" // as in the case "Gone", but with an additional item that was not requested
 	RateLimited Case = "rate limited" // the platform refuses the call because of a rate limit
 	QuotaSpent  Case = "quota spent"  // the platform refuses the call because the quota is spent
 	AuthFailed  Case = "auth failed"  // the platform refuses the call because of the credential, which the answer can contain
@@ -60,8 +60,8 @@ type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
 	Classes []source.Class // expected class of each target, or one class for all targets; nil if the platform refuses the whole call
-	// Facts are the data that the source must return for each target. An element is nil if the target's class is not source.OK. If the
-	// list is nil, the source must return the same data as in the case OK.
+	// Facts are the data that the source must return for each target. An element is nil if the target's class is not source.OK. If the list
+	// is nil, the source must return the same data as in the test case "OK".
 	Facts []*source.Facts
 	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses the call and its answer has no header
 	// Retry-After. If Class is "", the failure must have the usual class of the case (see classOf).
@@ -163,8 +163,8 @@ func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the class that the failure must have in a test case in which the platform refuses the whole call. If the harness has
-// configured no class (""), it is the usual class of the case.
+// classOf returns the class that the failure must have in a test case in which the platform refuses the whole call. This is configuredClass
+// or, if configuredClass is "", the usual class of the test case.
 func classOf(c Case, configuredClass source.Class) source.Class {
 	if configuredClass != "" {
 		return configuredClass

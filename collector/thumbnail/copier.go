@@ -8,17 +8,17 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 )
 
-// batchSize is the maximum number of pictures that CopyDue claims in one step.
+// batchSize is the maximum number of pictures that CopyDuePictures claims in one step.
 const batchSize = 10
 
-// Copier copies the pictures of videos into the store. If Fetcher is nil, SaveAddresses does nothing, and CopyDue must not be called.
+// Copier copies the pictures of videos into the store. If Fetcher is nil, SaveAddresses does nothing, and CopyDuePictures must not be called.
 type Copier struct {
 	Fetcher *Fetcher
 	Store   *store.Store
 	Logger  *slog.Logger
 }
 
-// SaveAddresses stores the addresses of the pictures that the outcomes of fetched videos contain. CopyDue copies these pictures later.
+// SaveAddresses takes the addresses of pictures from the outcomes of fetched videos, and stores them. CopyDuePictures copies these pictures later.
 func (c Copier) SaveAddresses(ctx context.Context, outcomes []ingest.Outcome) error {
 	if c.Fetcher == nil {
 		return nil
@@ -32,9 +32,9 @@ func (c Copier) SaveAddresses(ctx context.Context, outcomes []ingest.Outcome) er
 	return c.Store.RequestThumbnails(ctx, wanted)
 }
 
-// CopyDue fetches all pictures whose copy is due, and stores small copies of them. If a picture cannot be fetched, a later call tries
+// CopyDuePictures fetches all pictures whose copy is due, and stores small copies of them. If a picture cannot be fetched, a later call tries
 // again.
-func (c Copier) CopyDue(ctx context.Context) error {
+func (c Copier) CopyDuePictures(ctx context.Context) error {
 	for ctx.Err() == nil {
 		due, err := c.Store.DueThumbnails(ctx, batchSize)
 		if err != nil || len(due) == 0 {

@@ -2,7 +2,7 @@
 //
 // [Copier] copies the pictures that are due into the store. [Fetcher] requests a picture from the platform's own hosts only, because the
 // addresses of pictures come from the answers of sources. Shrink makes a copy of at most MaxWidth by MaxHeight pixels. Start reading at
-// Copier.CopyDue.
+// Copier.CopyDuePictures.
 package thumbnail
 
 import (
@@ -15,7 +15,7 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	_ "image/png" // decodes pictures in the format PNG
+	_ "image/png" // decodes PNG pictures
 	"io"
 	"net"
 	"net/http"
@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"golang.org/x/image/draw"
-	_ "golang.org/x/image/webp" // decodes pictures in the format WebP
+	_ "golang.org/x/image/webp" // decodes WebP pictures
 
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store/link"

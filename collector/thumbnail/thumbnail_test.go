@@ -55,7 +55,7 @@ func TestShrink_fitsThePictureIntoTheLargestSize(t *testing.T) {
 	}
 }
 
-func TestShrink_refusesFilesThatAreNoPictureAndPicturesThatAreTooLarge(t *testing.T) {
+func TestShrink_refusesInvalidAndTooLargePictures(t *testing.T) {
 	t.Parallel()
 	var large bytes.Buffer
 	require.NoError(t, png.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 4000)))) // this picture has a few kilobytes that decode to 16 million pixels

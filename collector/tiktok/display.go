@@ -104,15 +104,15 @@ func (d *Display) Concurrency() int { return 4 }
 // batch.
 func (d *Display) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (d *Display) AsksByHandle(source.Target) bool { return false }
+// NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
+func (d *Display) NeedsHandle(source.Target) bool { return false }
 
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for a TikTok video, also
-// if it may belong to another account than the logged-in account, because only TikTok's answer shows this. The number is 1 for an account.
-// Serves returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
+// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for a TikTok video.
+// Only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account. Serves returns false for
+// an account without a valid handle, and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:

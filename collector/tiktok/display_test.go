@@ -103,9 +103,9 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// useUnusedRefreshToken sets the refresh token in the options to one that no other test uses. The source therefore finds no stored tokens of its
+// useNewRefreshToken sets the refresh token in the options to one that no other test uses. The source therefore finds no stored tokens of its
 // login.
-func useUnusedRefreshToken(o *tiktok.DisplayOptions) {
+func useNewRefreshToken(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
 
@@ -150,7 +150,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
-			return newDisplay(t, db, base, client, useUnusedRefreshToken)
+			return newDisplay(t, db, base, client, useNewRefreshToken)
 		},
 		Targets: []source.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
@@ -200,7 +200,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
-			return newDisplay(t, db, base, client, useUnusedRefreshToken)
+			return newDisplay(t, db, base, client, useNewRefreshToken)
 		},
 		Target: accountTarget(owner, 30), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/list/") },
@@ -366,11 +366,11 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Queue, Now: time.Now}
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
-		"the client key or the client secret is missing":     func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
-		"the refresh token is missing":                       func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
-		"the option Tokens is required":                      func(o *tiktok.DisplayOptions) { o.Tokens = nil },
-		"the options Client and Now are required":            func(o *tiktok.DisplayOptions) { o.Now = nil },
-		`address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
+		"the client key or the client secret is missing":                              func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
+		"the refresh token is missing":                                                func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
+		"the option Tokens is required":                                               func(o *tiktok.DisplayOptions) { o.Tokens = nil },
+		"the options Client and Now are required":                                     func(o *tiktok.DisplayOptions) { o.Now = nil },
+		`must be an http or https address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good
 		change(&o)

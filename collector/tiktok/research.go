@@ -86,8 +86,8 @@ func (r *Research) Concurrency() int { return 2 }
 // batch.
 func (r *Research) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (r *Research) AsksByHandle(source.Target) bool { return false }
+// NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
+func (r *Research) NeedsHandle(source.Target) bool { return false }
 
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
@@ -120,7 +120,7 @@ func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
 
 // query is a search for videos by their ids. All videos of a query were uploaded in a period of at most 30 days.
 type query struct {
-	from, to time.Time // first and last day of this period
+	from, to time.Time // the first and the last day on which a video of the query can have been uploaded
 	ids      []string
 }
 

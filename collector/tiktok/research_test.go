@@ -41,7 +41,8 @@ func researchVideoJSON(id, moreMembers string) string {
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// nearID is the id of a video that was uploaded in the same month as the video with the id soup. One query therefore finds both videos.
+// nearID is the id of a second video. It was uploaded in the same month as the video whose id is the constant soup, so one query finds both
+// videos.
 const nearID = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {

@@ -35,7 +35,7 @@ func handleOf(t source.Target) string {
 
 // videos is the decoded answer of a call for videos.
 type videos struct {
-	byID map[string]source.Result // results without Target, by video id
+	byID map[string]source.Result // maps a video id to the result for the video; Result.Target is not set
 	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if there is no such reason.
 	incomplete string
 	noList     bool // true if the answer has no list of videos

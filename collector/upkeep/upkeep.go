@@ -3,7 +3,7 @@
 // [Jobs] has two jobs. A collector claims a due job in the database and runs it for all collectors. The daily job rolls daily points up
 // into weekly points and deletes old points. The hourly job deletes all other expired records. A process that is only a server runs no
 // jobs. It needs none, because points are written only while a collector runs, and the number of idempotency keys has a separate limit.
-// Start reading at Jobs.RunDue.
+// Start reading at Jobs.RunDueJobs.
 package upkeep
 
 import (
@@ -49,10 +49,10 @@ func (j Jobs) PrepareDays(ctx context.Context) {
 	}
 }
 
-// RunDueIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it deletes nothing, logs a warning, and returns only
+// RunDueJobsIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it deletes nothing, logs a warning, and returns only
 // after retryDelay.
-func (j Jobs) RunDueIfClockIsPlausible(ctx context.Context) error {
-	err := j.RunDue(ctx)
+func (j Jobs) RunDueJobsIfClockIsPlausible(ctx context.Context) error {
+	err := j.RunDueJobs(ctx)
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
 		return err
 	}
@@ -64,8 +64,8 @@ func (j Jobs) RunDueIfClockIsPlausible(ctx context.Context) error {
 	return nil
 }
 
-// RunDue runs each job that is due and that no other collector is running.
-func (j Jobs) RunDue(ctx context.Context) error {
+// RunDueJobs runs each job that is due and that no other collector is running.
+func (j Jobs) RunDueJobs(ctx context.Context) error {
 	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 

@@ -21,8 +21,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns how many of the newest videos in an account's list to request: the largest of the number that the collector
-// requires, List.Fresh and List.Page.
+// wantedEntries returns how many of the newest videos in an account's list to request. It is the maximum of required (the number that the
+// collector requires), l.Fresh and l.Page.
 func (l *List) wantedEntries(required int) int {
 	return max(required, l.Fresh, l.Page)
 }
@@ -92,7 +92,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	at := s.callFor(t)
 	if at < 0 || t.ExternalID == "" {
-		return source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}, nil
+		return source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}, nil
 	}
 	call := s.config.Calls[at]
 	v := valuesOf(t)
@@ -154,7 +154,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].readCount(item)
 		if wrong {
-			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
+			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are not a whole number", name)}
 		}
 		*count = n
 	}
@@ -164,17 +164,17 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	switch {
 	case source.IsOtherAccount(t, f):
 		return source.HandleReused(t, false) // false means "not from the sandbox"; the caller sets the right value
-	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
+	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
-	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
+	case t.AccountID == "" && c.needsHandle() && f.Username != nil &&
 		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(requestedValues.handle)):
 		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	return source.Result{Class: source.OK, Account: f}
 }
 
-// asksByHandle returns true if the request for the profile contains {handle}.
-func (c Call) asksByHandle() bool {
+// needsHandle returns true if the request for the profile contains {handle}.
+func (c Call) needsHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 

@@ -47,7 +47,7 @@ func post(id, uploaded string) string {
 	return fmt.Sprintf(`{"aweme_id":%q,"desc":"…","create_time":%s,"statistics":{"play_count":7}}`, id, uploaded)
 }
 
-func listed(id string, at time.Time) ingest.FoundVideo {
+func foundVideo(id string, at time.Time) ingest.FoundVideo {
 	return ingest.FoundVideo{ID: id, Link: "https://www.tiktok.com/@mira.cooks/video/" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
@@ -57,7 +57,7 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 		ID: new(miraID), Username: new("mira.cooks"), Name: new("Mira"), Bio: new("Tiny kitchen, big pancakes"), ProfileLink: new("https://mira.example/cooks"),
 		Followers: new(int64(1200)), Following: new(int64(12)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{
-			listed(pancakes, time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), listed(train, time.Date(2025, 10, 14, 0, 0, 0, 0, time.UTC)),
+			foundVideo(pancakes, time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), foundVideo(train, time.Date(2025, 10, 14, 0, 0, 0, 0, time.UTC)),
 		},
 	}
 	quoted := `"` + miraID + `"`

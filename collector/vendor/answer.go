@@ -40,10 +40,10 @@ func (c Config) errorText(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer: the JSON objects of videos or accounts. The items are at the first of the item paths
-// at which the answer has an object or a list. If an item has an object at one of the unwrap paths, this object replaces the item.
-// findItems returns an error if the answer has neither an object nor a list at any item path, or if the list has more than fetch.MaxItems
-// items.
+// findItems returns the items of a successful answer: the JSON objects of videos or accounts. The answer can have the items at any of the
+// item paths. findItems uses the first path that leads to an object or a list. If an item has an object at one of the unwrap paths, this
+// object replaces the item. findItems returns an error if the answer has neither an object nor a list at any item path, or if the list has
+// more than fetch.MaxItems items.
 func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Result, error) {
 	for _, path := range itemPaths {
 		v := body
@@ -79,8 +79,8 @@ func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Resu
 }
 
 // results returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an item
-// gets the class c.Missing, which is Gone by default. But if the answer has an item with an id that was not requested, it gets the class
-// Temporary, because the vendor may have mixed up the videos.
+// gets the class c.Missing, which is Gone by default. But if the answer has an item with an id that was not requested, the vendor may have
+// mixed up the videos, so the missing ids get the class Temporary.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
@@ -135,7 +135,7 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {
-			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
+			return source.Result{Class: s.Class, Detail: fmt.Sprintf("the vendor's item has %s %s", s.Path, fetch.Redact(item.Get(s.Path).String()))}, true
 		}
 	}
 	return source.Result{}, false
@@ -158,7 +158,7 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	for name, count := range counts {
 		n, withheld, wrong := c.Fields[name].readCount(item)
 		if wrong {
-			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
+			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are not a whole number", name)}
 		}
 		*count = n
 		f.Rounded = f.Rounded || c.Rounds && n != nil && isRounded(*n)

@@ -61,8 +61,8 @@ type Rule struct {
 	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition When
-// is true for the object, the video or account gets the class.
+// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition in
+// the field When is true for the object, the video or account gets the class in the field Class.
 type State struct {
 	When
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary

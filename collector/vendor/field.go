@@ -15,8 +15,9 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Field describes where a JSON object of a video or account has one value, such as the views. The first alternative with a value is used. In
-// JSON, a field is a path, an Alternative, or a list of paths and Alternatives.
+// Field describes where a JSON object of a video or account has one value, such as the views. A Field has one or more alternatives, each of
+// which describes one place. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list of paths and
+// Alternatives.
 //
 // For a boolean, all alternatives are used. The boolean is true if at least one alternative is true. Otherwise it is false if at least one
 // alternative is false. If no alternative has a value, the boolean is unknown.
@@ -42,9 +43,10 @@ type Alternative struct {
 	// nothing.
 	HiddenIf *When `json:"hidden_if,omitempty"`
 	// Minus is the path of a second count that is included in the count at Path and must be subtracted from it. If the second count is
-	// missing, this alternative has no value.
+	// missing, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
-	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
+	// InLink is true if the value is a link that contains the id. The path of the link can have several segments of digits; the last of
+	// these is the id.
 	InLink bool `json:"in_link,omitempty"`
 	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
@@ -157,8 +159,8 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 	}
 }
 
-// readValue returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. It
-// returns false if the value does not exist or is null.
+// readValue reads the value in an item (the JSON object of a video or account) at the place that the Alternative describes. It returns
+// false if the value does not exist or is null.
 func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -225,7 +227,8 @@ func isRounded(n int64) bool {
 	return false
 }
 
-// readText returns the value of the first alternative that is a string or a number, as text. It returns nil if no alternative has such a value.
+// readText returns a string or number in an item, as text. It uses the first alternative of the field with such a value, and returns nil if
+// the field has no such alternative.
 func (f Field) readText(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -272,7 +275,7 @@ func parseID(text string) string {
 	return fetch.ParseID(text)
 }
 
-// lastNumber returns the last segment of a link's path that has only digits, or "" if there is no such segment.
+// lastNumber looks in the path of a link for segments that have only digits. It returns the last such segment, or "" if there is none.
 func lastNumber(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -286,8 +289,8 @@ func lastNumber(raw string) string {
 	return ""
 }
 
-// readTime returns the upload time in an item, from the first alternative with a valid time. It returns nil if no alternative has one, or if
-// the time cannot be an upload time, such as a time in the future.
+// readTime returns the upload time in an item, or nil if the item has no valid time. It also returns nil if the time cannot be an upload
+// time, such as a time in the future.
 func (f Field) readTime(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -335,7 +338,8 @@ func (f Field) readLength(item gjson.Result) *float64 {
 	return nil
 }
 
-// readBoolean returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
+// readBoolean returns the boolean in an item, or nil if the item has no boolean for this field. If the item has several, and at least one
+// is true, the result is true.
 func (f Field) readBoolean(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {

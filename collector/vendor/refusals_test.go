@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// invalidParameterBody returns the JSON body with which EnsembleData refuses a parameter, with an error of the given type.
+// invalidParameterBody returns the JSON body of an answer in which EnsembleData refuses a parameter. errorType is the type of the error in
+// this body.
 func invalidParameterBody(parameter, errorType string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + errorType + `"}]}`
 }

@@ -47,8 +47,8 @@ type values struct {
 	units, count             int
 }
 
-// valuesOf returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" and a handle, this
-// handle is used.
+// valuesOf returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
+// this handle is used.
 func valuesOf(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
 	if t.Kind == source.KindAccount {
@@ -83,7 +83,7 @@ func (r Request) templateTexts() []string {
 	}
 	if r.Body != nil {
 		var body any
-		_ = json.Unmarshal(r.Body, &body) // cannot fail, because Request.check has validated the body
+		_ = json.Unmarshal(r.Body, &body) // this cannot fail, because Request.check has validated the body
 		out = append(out, stringsIn(body)...)
 	}
 	return out
@@ -146,7 +146,7 @@ func (r Request) buildBody(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()
 	var template any
-	_ = decoder.Decode(&template) // cannot fail, because Request.check has validated the body
+	_ = decoder.Decode(&template) // this cannot fail, because Request.check has validated the body
 	out, _ := json.Marshal(b.fillTemplate(template))
 	return out
 }

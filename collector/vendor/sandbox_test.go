@@ -70,7 +70,7 @@ func requestsByPath(t *testing.T, base string) map[string]int {
 // successive variants.
 const hostileVariants = 13
 
-// startSandbox starts a sandbox and returns a source for the vendor with the given name, which sends its requests to the sandbox.
+// startSandbox starts a sandbox, and creates a source for the vendor with the given name. The source sends its requests to the sandbox.
 func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -118,7 +118,7 @@ func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r sourc
 	f := r.Facts
 	if vendor == "apify" && truth.Platform == link.TikTok {
 		exact := truth.Views
-		truth = asReturnedByApify(truth)
+		truth = roundLikeApify(truth)
 		require.Equal(t, exact >= 10_000, f.Rounded)
 	} else {
 		require.False(t, f.Rounded)
@@ -162,8 +162,8 @@ func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r sourc
 	}
 }
 
-// asReturnedByApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
-func asReturnedByApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
+// roundLikeApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
+func roundLikeApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
 	truth.Views = sandbox.RoundLikeTikTok(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {
 		if *count != nil {
@@ -284,7 +284,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				r := results[0]
 				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if name == "apify" {
-					truths[0] = asReturnedByApify(truths[0])
+					truths[0] = roundLikeApify(truths[0])
 				}
 				if r.Facts != nil {
 					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on a page, by page
-// number. calls is the number of requested pages.
+// serveList starts a server that simulates ScrapeCreators with one account. pageSize takes the number of a page, and returns how many
+// videos it has. calls counts the requested pages.
 func serveList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

@@ -123,7 +123,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	t.Parallel()
 	ensemble := newSource(t, "ensembledata", "", nil)
 	creators := newSource(t, "scrapecreators", "", nil)
-	require.Equal(t, []source.Budget{{Name: "calls"}}, withoutWindow(ensemble.Budgets()))
+	require.Equal(t, []source.Budget{{Name: "calls"}}, removeWindows(ensemble.Budgets()))
 
 	size, ok := ensemble.Serves(tiktok(pancakes, ""))
 	require.True(t, ok)
@@ -132,7 +132,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id must stand for all targets of its kind")
+	require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
 
 	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
 	account.Kind, noLink.Link = source.KindAccount, ""
@@ -155,7 +155,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	require.Empty(t, web.requests)
 }
 
-func withoutWindow(budgets []source.Budget) []source.Budget {
+func removeWindows(budgets []source.Budget) []source.Budget {
 	for i := range budgets {
 		budgets[i].Window = nil
 	}

@@ -134,9 +134,9 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// AsksByHandle returns true if the request for the target contains its handle. The handle can have passed to another account, so the answer
+// NeedsHandle returns true if the request for the target contains its handle. The handle can have passed to another account, so the answer
 // must then be checked.
-func (s *Source) AsksByHandle(t source.Target) bool {
+func (s *Source) NeedsHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
@@ -240,7 +240,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			r = source.Unanswered(t, failed)
 		}
 		if !ok || t.Platform != batch[0].Platform {
-			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}
+			r = source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}
 		}
 		if r.Facts != nil {
 			facts := *r.Facts // the facts are copied, so that two results for the same target do not share them

@@ -69,8 +69,8 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers returns the vendor's answers, by test case. It reads them from the files of a folder. The replacements replace the answers of
-// their cases. Every answer from a file has the class OK.
+// answers returns the vendor's answer for each test case. It takes the answer from replacements, or else reads it from a file in the given
+// folder. For an answer from a file, the source must return the class source.OK and the given facts.
 func answers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}

@@ -57,7 +57,7 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns how many such accounts one call of Fetch may request, and false if the target is not a valid account. An account
+// accountBatchSize returns how many accounts like t one call of Fetch may request. It returns false if t is not a valid account. An account
 // whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
@@ -160,7 +160,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 
 // channels is the decoded answer of the API method channels.list.
 type channels struct {
-	byID       map[string]source.Result // results without Target and without videos, by channel id
+	byID       map[string]source.Result // maps a channel id to the result for the channel; Result.Target and the videos are not set
 	incomplete string                   // reason why a channel that is missing from the answer may still exist; "" if missing channels are gone
 	err        *targetError             // error that concerns only the requested channels, such as a suspended channel; nil if the answer was a success
 	sandbox    bool
@@ -195,8 +195,8 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list with the query parameter that selects the channels. If it selects channels by their ids, channelIDs has
-// these ids without duplicates. If it selects a channel by a name, channelIDs is nil.
+// fetchChannels calls channels.list. parameter is the query parameter that selects the channels. If parameter has channel ids, channelIDs
+// has the same ids, without duplicates. If parameter has a name, channelIDs is nil.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, parameter string, channelIDs []string) (channels, error) {
 	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+parameter)
 	if e, ok := errors.AsType[*targetError](err); ok {

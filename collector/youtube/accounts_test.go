@@ -53,7 +53,7 @@ func uploadJSON(id, published string) string {
 	return fmt.Sprintf(`{"kind":"youtube#playlistItem","id":"VVVrM21Yb","contentDetails":{"videoId":%q,"videoPublishedAt":%q}}`, id, published)
 }
 
-func found(id string, at time.Time) ingest.FoundVideo {
+func foundVideo(id string, at time.Time) ingest.FoundVideo {
 	return ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
@@ -65,7 +65,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		ID: new(mira), Username: new("miracooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen.\nNew every Friday"),
 		Followers: new(int64(1230000)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{
-			found(pancakes, time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), found(train, time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)),
+			foundVideo(pancakes, time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), foundVideo(train, time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)),
 		},
 	}
 	profile := sourcetest.Reply{Body: channelList(channelItem(mira, `"1230000"`))}

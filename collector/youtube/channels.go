@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// channelID matches ids that need no escaping in a query. It accepts more than YouTube's real channel ids, which are UC and 22 characters.
+// channelID matches ids that need no escaping in a query. It accepts more than YouTube's real channel ids, which are UC followed by 22
+// characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // addHandles sets the handle of the channel in every result of a video. It takes handles from the cache and requests up to 50 others. If
@@ -59,7 +60,8 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 	}
 }
 
-// fetchHandles requests channels and returns their handles, by channel id. A channel that is missing from YouTube's answer has no entry.
+// fetchHandles requests channels and returns a map from channel ids to handles. A channel that is missing from YouTube's answer has no
+// entry.
 func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, ids []string) (map[string]string, error) {
 	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
 	if err != nil {
@@ -93,7 +95,8 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 	return handles, nil
 }
 
-// handleCache is an LRU cache of handles by channel id. Its entries expire after a fixed time. All methods may be called concurrently.
+// handleCache is an LRU cache that maps channel ids to handles. Its entries expire after a fixed time. All methods may be called
+// concurrently.
 type handleCache struct {
 	size int
 	ttl  time.Duration

@@ -21,7 +21,7 @@ const (
 
 // videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
-	byID map[string]source.Result // results without Target, by video id
+	byID map[string]source.Result // maps a video id to the result for the video; Result.Target is not set
 	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if a missing video is deleted or
 	// private.
 	incomplete string

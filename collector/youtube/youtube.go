@@ -154,8 +154,8 @@ func (s *Source) Concurrency() int { return concurrentCalls }
 // in one batch.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (s *Source) AsksByHandle(source.Target) bool { return false }
+// NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
+func (s *Source) NeedsHandle(source.Target) bool { return false }
 
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
@@ -174,8 +174,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// isFetchable returns true if the source serves the target and the target has an ExternalID.
-func (s *Source) isFetchable(t source.Target) bool {
+// canFetch returns true if the source serves the target and the target has an ExternalID.
+func (s *Source) canFetch(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
@@ -200,7 +200,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 		list[0].Units = 2
 	}
 	switch {
-	case s.statsRefused():
+	case s.isStatsRefused():
 		return [][]source.Call{list}
 	case details, retry: // videos.list comes first, because batchGetStats returns few details and leaves out some existing videos
 		return [][]source.Call{list, stats}
@@ -209,7 +209,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	}
 }
 
-func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
+func (s *Source) isStatsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
 
 // Fetch requests up to 50 videos with batchGetStats or videos.list, depending on which budget the collector has reserved. If two units of
 // the common budget are reserved, Fetch also requests the handles of the channels. If the request for handles fails, the results have no
@@ -230,7 +230,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	}
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
-		if s.isFetchable(t) && !slices.Contains(ids, t.ExternalID) {
+		if s.canFetch(t) && !slices.Contains(ids, t.ExternalID) {
 			ids = append(ids, t.ExternalID)
 		}
 	}
@@ -243,7 +243,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	}
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		if !s.isFetchable(t) {
+		if !s.canFetch(t) {
 			results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a YouTube video"}
 			continue
 		}

@@ -2,6 +2,7 @@ package youtube_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -57,7 +58,9 @@ func newSource(t testing.TB, base string, change func(*youtube.Options)) *youtub
 	return s
 }
 
-func isVideos(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/youtube/v3/videos") }
+func isVideosRequest(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/youtube/v3/videos")
+}
 
 func answerWith(t testing.TB, status int, file string) http.Handler {
 	text := body(t, file)
@@ -120,7 +123,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, true), target(train, true)},
-		IsMain:  isVideos,
+		IsMain:  isVideosRequest,
 		Side:    answerWith(t, http.StatusOK, "channels"),
 		Answers: answers,
 	})
@@ -148,8 +151,8 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video is Temporary, so that its next attempt calls videos.list
-		// For Private, batchGetStats leaves out the videos, because they are not public. For Restricted, the answer has members that
-		// YouTube does not return today: the source decodes them in case YouTube adds them.
+		// In the test case "Private", batchGetStats leaves out the video, because it is not public. In the test case "Restricted", the
+		// answer has members that YouTube does not return today: the source decodes them in case YouTube adds them.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -162,7 +165,7 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, false), target(train, false)},
-		IsMain:  isVideos,
+		IsMain:  isVideosRequest,
 		Answers: answers,
 		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
 		NotFound: source.QuotaSpent,
@@ -277,7 +280,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	account.Kind = source.KindAccount
 	elsewhere.Platform = link.TikTok
 	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id must stand for all targets of its kind")
+	require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
 	for _, bad := range []source.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
@@ -318,8 +321,8 @@ func TestSource_classifiesErrors(t *testing.T) {
 			429, "quota_spent_new", source.QuotaSpent, "common", midnight,
 			"HTTP 429 dailyLimitExceeded: Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service 'youtube.googleapis.com' for consumer 'project_number:1'.",
 		},
-		"the error forbidden": {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
-		"a malformed request": {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
+		"an error with the reason `forbidden`":                  {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
+		"a malformed request":                                   {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
 		"an error that is not in the format of Google's errors": {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
 		"status 429 without a reason":                           {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
 	} {
@@ -488,7 +491,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"youtube.googleapis.com", "ftp://x/", "https://", "https://x/?a=b", "https://x/#a", "://"} {
 		_, err := youtube.New(youtube.Options{APIKey: "k", BaseURL: base, Client: client, Now: time.Now})
-		require.ErrorContains(t, err, "youtube: the base address must be an http or https address without query, not \""+base)
+		require.ErrorContains(t, err, fmt.Sprintf("youtube: the base address must be an http or https address without query, not %q", base))
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)

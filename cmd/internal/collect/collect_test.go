@@ -149,7 +149,7 @@ func (panickingSource) Serves(t source.Target) (int, bool) {
 func (panickingSource) Timeout() time.Duration               { return time.Second }
 func (panickingSource) Concurrency() int                     { return 2 }
 func (panickingSource) Group(source.Target) string           { return "" }
-func (panickingSource) AsksByHandle(source.Target) bool      { return false }
+func (panickingSource) NeedsHandle(source.Target) bool       { return false }
 func (panickingSource) Budgets() []source.Budget             { return nil }
 func (panickingSource) Plan([]source.Target) [][]source.Call { return [][]source.Call{{}} }
 func (panickingSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
