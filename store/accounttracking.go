@@ -197,7 +197,7 @@ func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 	slices.SortFunc(rows, func(a, b collectionAccount) int {
 		return cmp.Or(slices.Compare(a.CollectionID[:], b.CollectionID[:]), slices.Compare(a.AccountID[:], b.AccountID[:]))
 	})
-	return t.Tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
+	return t.Tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }
 
 // unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.

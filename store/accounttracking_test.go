@@ -238,7 +238,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 		c := storetest.Collection(t, o, "Dogs", nil)
 		withoutHandle := storetest.ParseLink(t, storetest.YouTubeURL) // the link has no handle, and the source reports only the author's id
 		storetest.Track(t, o, withoutHandle)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{withoutHandle: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{withoutHandle: storetest.FactsWithAuthor("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		linked := storetest.AccountOf(t, o, withoutHandle)
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{linked.ID})
 		require.NoError(t, err)

@@ -212,7 +212,7 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		return s.db.Tx(ctx, func(tx *gorm.DB) error { return o.endClaim(tx, c, 0) })
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := db.RaiseVersionsOnly(tx, s.db.Now(), o.id); err != nil {
+		if err := db.RaiseDataVersions(tx, s.db.Now(), o.id); err != nil {
 			return err
 		}
 		w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), c.WebhookID)

@@ -119,7 +119,7 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 	switch status {
 	case queue.FetchDelayed:
 		return q.Where("("+table+".fetch_status = ? OR ("+table+".fetch_status IN ? AND "+table+".next_fetch_at < ?))",
-			queue.FetchDelayed, queue.Waiting, late)
+			queue.FetchDelayed, queue.DelayableStatuses, late)
 	case queue.FetchOK, queue.FetchPending:
 		return q.Where(table+".fetch_status = ? AND ("+table+".next_fetch_at IS NULL OR "+table+".next_fetch_at >= ?)", status, late)
 	default:
@@ -127,7 +127,7 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 	}
 }
 
-// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.Waiting, the result of lateSince, and
+// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.DelayableStatuses, the result of lateSince, and
 // queue.FetchDelayed. A fetch is late if it was due before the result of lateSince.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 

@@ -175,7 +175,7 @@ const pointsInOrder = " ORDER BY day, weekly"
 
 // scanPoints returns the points of a video in the days from..to that the query selects, the oldest first. The query is storedPoints or outermostPoints,
 // followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
-func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
+func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
 	err := o.eachRow(ctx, query.Select(func(name string) any { return args[name] }, func(row *db.Values) error {

@@ -151,7 +151,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out.RoomIn, err = timeUntilKeyFits(tx, o.id, fresh.Bytes, now)
 			return err
 		}
-		inserted := tx.Clauses(db.DoNothing("organisation_id", "operation", "key")).Create(&fresh)
+		inserted := tx.Clauses(db.OnConflictDoNothing("organisation_id", "operation", "key")).Create(&fresh)
 		if inserted.Error == nil && inserted.RowsAffected == 0 {
 			return errKeyTaken
 		}

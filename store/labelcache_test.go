@@ -32,7 +32,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		video, other := storetest.Track(t, writer, storetest.Clip(t, 1))[0].VideoID, storetest.Track(t, writer, storetest.Clip(t, 2))[0].VideoID
 		account := storetest.Follow(t, writer, store.TrackAll, profile)[0].AccountID
-		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Authored("77", "somebody")))
+		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("77", "somebody")))
 		author := *storetest.VideoOf(t, writer, storetest.Clip(t, 1)).LinkedAccountID
 		launch := storetest.Collection(t, writer, "Launch", nil).ID
 		update := func(p store.CollectionPatch) error {
@@ -55,7 +55,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			{"add a hashtag", func() error { return update(store.CollectionPatch{Hashtags: &[]string{"harbour"}}) }, nil, nil, nil},
 			{"fetch a caption", func() error {
 				db.Clock.Advance(48 * time.Hour)
-				facts := storetest.Authored("77", "somebody")
+				facts := storetest.FactsWithAuthor("77", "somebody")
 				facts.Title = new("#harbour")
 				require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, facts))
 				return nil

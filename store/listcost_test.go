@@ -64,7 +64,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 	}
 	// row returns the values of the first row of a query, on the same connection as the lists.
 	row := func(query string) (values []string) {
-		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().FixedQuery(query).Select(nil, func(row *db.Values) error {
+		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().StaticQuery(query).Select(nil, func(row *db.Values) error {
 			values = []string{row.String(0), row.String(1)}
 			return nil
 		})))

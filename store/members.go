@@ -41,7 +41,7 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 		for i, id := range ids {
 			rows[i] = collectionVideo{o.id, collection, id, now}
 		}
-		return tx.Clauses(db.DoNothing("organisation_id", "collection_id", "video_id")).Create(&rows)
+		return tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "video_id")).Create(&rows)
 	})
 }
 
@@ -53,7 +53,7 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 		for i, id := range ids {
 			rows[i] = collectionAccount{o.id, collection, id, now}
 		}
-		return tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).Create(&rows)
+		return tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "account_id")).Create(&rows)
 	})
 }
 

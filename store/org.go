@@ -140,7 +140,7 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {
-		for _, status := range queue.Waiting {
+		for _, status := range queue.DelayableStatuses {
 			newest = append(newest, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = '%[2]s' AND %[1]s.next_fetch_at < @late", table, status))
 		}
 	}

@@ -174,7 +174,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 
 	// Statements that are sent together see one state of the data.
 	var isolation string
-	require.NoError(t, r.reader.DB().OnReplica(o.ID(), 1).EachRowOf(t.Context(), r.reader.DB().FixedQuery("SELECT current_setting('transaction_isolation')").Select(nil, func(row *db.Values) error {
+	require.NoError(t, r.reader.DB().OnReplica(o.ID(), 1).EachRowOf(t.Context(), r.reader.DB().StaticQuery("SELECT current_setting('transaction_isolation')").Select(nil, func(row *db.Values) error {
 		isolation = row.String(0)
 		return nil
 	})))

@@ -85,21 +85,21 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // queries are the queries of frequent requests whose texts never change.
 type queries struct {
-	version          db.FixedQuery // the version of an organisation: see versionQuery
-	storedPoints     db.FixedQuery // all points of a video in a range of days, in order
-	newestPoints     db.FixedQuery // the newest daily and weekly point of a video in a range of days
-	oldestPoints     db.FixedQuery // the oldest daily and weekly point of a video in a range of days
-	organisationDays db.FixedQuery // the points of an organisation in a range of days
-	accountDays      db.FixedQuery // the points of an account in a range of days
+	version          db.StaticQuery // the version of an organisation: see versionQuery
+	storedPoints     db.StaticQuery // all points of a video in a range of days, in order
+	newestPoints     db.StaticQuery // the newest daily and weekly point of a video in a range of days
+	oldestPoints     db.StaticQuery // the oldest daily and weekly point of a video in a range of days
+	organisationDays db.StaticQuery // the points of an organisation in a range of days
+	accountDays      db.StaticQuery // the points of an account in a range of days
 }
 
 // newQueries returns the queries in the SQL dialect of the database d.
 func newQueries(d *db.DB) queries {
-	outermost := func(order string) db.FixedQuery {
-		return d.FixedQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)
+	outermost := func(order string) db.StaticQuery {
+		return d.StaticQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)
 	}
-	return queries{version: d.FixedQuery(versionQuery), storedPoints: d.FixedQuery(storedPoints + pointsInOrder),
-		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.FixedQuery(organisationDays), accountDays: d.FixedQuery(accountDays)}
+	return queries{version: d.StaticQuery(versionQuery), storedPoints: d.StaticQuery(storedPoints + pointsInOrder),
+		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.StaticQuery(organisationDays), accountDays: d.StaticQuery(accountDays)}
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.

@@ -54,7 +54,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
 	if named.isEmpty() {
-		raise = db.RaiseVersionsOnly // no collection and no direct member of a collection changes, so the version of the labels can stay the same
+		raise = db.RaiseDataVersions // no collection and no direct member of a collection changes, so the version of the labels can stay the same
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -30,7 +30,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 			t.Parallel()
 			env := []string{"REELTALLY_LISTEN=127.0.0.1:0"}
 			if engine == "postgres" {
-				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
+				env = append(env, "REELTALLY_DATABASE_URL="+storetest.NewEmptyURL(t, engine))
 			}
 			startTime := time.Now()
 			p := startProgram(t, "reeltally", env, "up")

@@ -17,7 +17,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 	for from, to := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			operator, restored := newOperator(t, storetest.NewURL(t, from)), storetest.Empty(t, to)
+			operator, restored := newOperator(t, storetest.NewURL(t, from)), storetest.NewEmptyURL(t, to)
 			operator("org", "create", "--name", "Über & Co", "--json")
 			operator("seed", "--org", "Über & Co", "--videos", "30", "--days", "40", "--log-level", "warn")
 			file := filepath.Join(t.TempDir(), "a.backup")
@@ -44,7 +44,7 @@ func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *test
 	t.Parallel()
 	operator := newOperator(t, storetest.NewURL(t, "sqlite"))
 	operator("org", "create", "--name", "Piped", "--json")
-	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}
+	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}
 	status, _, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
 	require.Zero(t, status, stderr)
 	status, stdout, stderr := boottest.Run(t, run, nil, target, "org", "list")

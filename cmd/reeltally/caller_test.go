@@ -24,7 +24,7 @@ import (
 // which runs a command of reeltally with this login file.
 func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	loginFile = filepath.Join(t.TempDir(), "folder", "login.json")
 	return u, loginFile, func(stdin string, args ...string) (int, string, string) {
 		return boottest.Run(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)

@@ -214,7 +214,7 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 
 func TestMigrate_updatesSchema(t *testing.T) {
 	t.Parallel()
-	url := storetest.Empty(t, "postgres")
+	url := storetest.NewEmptyURL(t, "postgres")
 	env := map[string]string{"REELTALLY_DATABASE_URL": url}
 	status, _, stderr := boottest.Run(t, run, nil, env, "org", "list")
 	require.Equal(t, 1, status)
@@ -224,7 +224,7 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Contains(t, operator("migrate"), "nothing to do")
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 
-	operator = newOperator(t, storetest.Empty(t, "sqlite"))
+	operator = newOperator(t, storetest.NewEmptyURL(t, "sqlite"))
 	require.Contains(t, operator("org", "create", "--name=First"), "First", "a command must create the schema of a new SQLite file")
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
@@ -234,7 +234,7 @@ func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 	for engine, because := range map[string]string{"sqlite": "CREATE EXTENSION citus", "postgres": "CREATE EXTENSION citus", "citus": ""} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.Empty(t, engine)
+			url := storetest.NewEmptyURL(t, engine)
 			status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "migrate", "--citus")
 			if because != "" {
 				require.Equal(t, 1, status)

@@ -41,7 +41,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			db := storetest.New(t, engine)
 			url := db.URL
 			if engine == "sqlite" {
-				url = storetest.Empty(t, engine)
+				url = storetest.NewEmptyURL(t, engine)
 			}
 			dir := t.TempDir()
 			u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
@@ -68,7 +68,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 
 func TestUp_printsALoginLinkThatWorksOnce(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	link := strings.TrimSpace(u.Stdout.Await(t, startTimeout, "  "+u.base+"/login/"))
 	require.Contains(t, getText(t, link, ""), "Sign in to Demo")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -133,7 +133,7 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := maps.Clone(settings)
-			env["REELTALLY_DATABASE_URL"] = storetest.Empty(t, "sqlite")
+			env["REELTALLY_DATABASE_URL"] = storetest.NewEmptyURL(t, "sqlite")
 			env["REELTALLY_TIKTOK_BASE_URL"] = "http://127.0.0.1:1" // the TikTok source renews its token as soon as it starts
 			u := startUp(t, env)
 			require.NotContains(t, u.Stdout.String(), "MADE UP")
@@ -147,9 +147,9 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 
 func TestUp_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
 	addressInUse := strings.TrimPrefix(u.base, "http://")
-	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "up", "--listen", addressInUse)
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "up", "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, addressInUse+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
@@ -158,7 +158,7 @@ func TestUp_failsIfPortIsInUse(t *testing.T) {
 
 func TestUp_demoFetchesVideosOfEveryPlatform(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	c, err := client.New(u.base, u.token)
 	require.NoError(t, err)
 	for _, link := range []string{

@@ -497,7 +497,7 @@ func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation)
 		return false, err
 	}
 	err = s.DB().Tx(ctx, func(tx *gorm.DB) error {
-		r := tx.Clauses(db.DoNothing("id")).Create(&o)
+		r := tx.Clauses(db.OnConflictDoNothing("id")).Create(&o)
 		if added = r.RowsAffected == 1; r.Error != nil || !added {
 			return r.Error
 		}

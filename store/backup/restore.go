@@ -161,7 +161,7 @@ func (l *loader) startTable(t tableStart) error {
 // addRow adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
 func (l *loader) addRow(values []any) error {
 	for i, c := range l.columns {
-		value, err := c.Insertable(values[i])
+		value, err := c.ToInsertable(values[i])
 		if err != nil {
 			return newDamagedError("column %s of table %s: %v", c.Name, l.table, err)
 		}

@@ -164,7 +164,7 @@ func TestMergeAccounts_keepsTheHistoryOfARecordThatWasOnlyLinkedToAVideo(t *test
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, nameless)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.FactsWithAuthor("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		before, err := o.AccountHistory(t.Context(), store.AccountRef{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, before, 1)

@@ -25,9 +25,9 @@ func TestAccount_isFoundByItsHandleUntilItsPlatformIDIsKnown(t *testing.T) {
 		require.Nil(t, linked.ExternalID)
 
 		at := db.Clock.Now()
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[0]: storetest.Authored("", "someone")})
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[1]: storetest.Authored("42", "someone")})
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[2]: storetest.Authored("42", "")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[0]: storetest.FactsWithAuthor("", "someone")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[1]: storetest.FactsWithAuthor("42", "someone")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{links[2]: storetest.FactsWithAuthor("42", "")})
 		for _, l := range links {
 			a := storetest.AccountOf(t, o, l)
 			require.Equal(t, linked.ID, a.ID)
@@ -42,10 +42,10 @@ func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("42", "someone")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.FactsWithAuthor("42", "someone")})
 		before := storetest.AccountOf(t, o, l)
 		db.Clock.Advance(time.Hour)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("42", "someone.else")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.FactsWithAuthor("42", "someone.else")})
 		after := storetest.AccountOf(t, o, l)
 		require.Equal(t, before.ID, after.ID)
 		require.Equal(t, "someone.else", after.Username)
@@ -62,8 +62,8 @@ func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 		o, old, fresh := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
 		storetest.Track(t, o, old, fresh)
 		at := db.Clock.Now()
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{old: storetest.Authored("42", "someone")})
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{fresh: storetest.Authored("43", "someone")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{old: storetest.FactsWithAuthor("42", "someone")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{fresh: storetest.FactsWithAuthor("43", "someone")})
 		was, is := storetest.AccountOf(t, o, old), storetest.AccountOf(t, o, fresh)
 		require.NotEqual(t, was.ID, is.ID)
 		require.False(t, was.HandleCurrent)
@@ -73,7 +73,7 @@ func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 		require.EqualValues(t, 1, is.TotalVideosTracked)
 
 		// The handle goes back to the first account.
-		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{old: storetest.Authored("42", "someone")})
+		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{old: storetest.FactsWithAuthor("42", "someone")})
 		require.True(t, storetest.AccountOf(t, o, old).HandleCurrent)
 		require.False(t, storetest.AccountOf(t, o, fresh).HandleCurrent)
 	})
@@ -85,10 +85,10 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 		o, a, b := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
 		storetest.Track(t, o, a, b)
 		at := db.Clock.Now()
-		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{a: storetest.Authored("42", "left"), b: storetest.Authored("43", "right")})
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{a: storetest.FactsWithAuthor("42", "left"), b: storetest.FactsWithAuthor("43", "right")})
 		ids := []uuid.UUID{storetest.AccountOf(t, o, a).ID, storetest.AccountOf(t, o, b).ID}
 		for i, handles := range [][2]string{{"right", "left"}, {"left", "middle"}, {"middle", "left"}, {"left", "left"}} {
-			storetest.Measure(t, db, at.Add(time.Duration(i+1)*time.Hour), map[link.Link]ingest.VideoFacts{a: storetest.Authored("42", handles[0]), b: storetest.Authored("43", handles[1])})
+			storetest.Measure(t, db, at.Add(time.Duration(i+1)*time.Hour), map[link.Link]ingest.VideoFacts{a: storetest.FactsWithAuthor("42", handles[0]), b: storetest.FactsWithAuthor("43", handles[1])})
 			one, two := storetest.AccountOf(t, o, a), storetest.AccountOf(t, o, b)
 			require.Equal(t, []uuid.UUID{one.ID, two.ID}, ids, "%v", handles)
 			require.Equal(t, [2]string{one.Username, two.Username}, handles)
@@ -102,7 +102,7 @@ func TestAccount_hasASeparateRecordForEachPlatform(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, tiktok, youtube)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{tiktok: storetest.Authored("42", "someone"), youtube: storetest.Authored("42", "someone")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{tiktok: storetest.FactsWithAuthor("42", "someone"), youtube: storetest.FactsWithAuthor("42", "someone")})
 		require.NotEqual(t, storetest.AccountOf(t, o, tiktok).ID, storetest.AccountOf(t, o, youtube).ID)
 	})
 }
@@ -112,7 +112,7 @@ func TestAccount_hasALinkWithItsIDIfItHasNoHandle(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.FactsWithAuthor("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		a := storetest.AccountOf(t, o, l)
 		require.Equal(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", a.Link)
 		require.Empty(t, a.Username)
@@ -141,7 +141,7 @@ func TestFacebookAccount_keepsTheIDSuffixOfItsUsername(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.facebook.com/reel/1234567890123456")
 		storetest.Track(t, o, l)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("100", "some page~100")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.FactsWithAuthor("100", "some page~100")})
 		require.Equal(t, "some page~100", storetest.VideoOf(t, o, l).Username)
 		require.Equal(t, "some page~100", storetest.AccountOf(t, o, l).Username)
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{Username: new("some page~100")}).Total)
@@ -154,11 +154,11 @@ func TestAccount_isCreatedOnceByConcurrentCollectors(t *testing.T) {
 		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
 		storetest.Track(t, o, one, two)
 		finish := storetest.RunBefore(t, db, "handle_current", func(s *store.Store) {
-			f := storetest.Authored("UC1", "someone")
+			f := storetest.FactsWithAuthor("UC1", "someone")
 			require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{
 				storetest.Outcome(db, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: two.ID}, f)}))
 		})
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Authored("UC1", "someone")})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.FactsWithAuthor("UC1", "someone")})
 		finish()
 		require.Equal(t, storetest.AccountOf(t, o, one).ID, storetest.AccountOf(t, o, two).ID)
 		require.EqualValues(t, 2, storetest.AccountOf(t, o, one).TotalVideosTracked)

@@ -140,7 +140,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 		w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Source, sub.ExternalID)]
 	}
 	keys := db.SortedKeys(w.outcomes)
-	if err := db.RaiseVersionsOnly(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+	if err := db.RaiseDataVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
 	if w.events, err = store.NewEventRecorder(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {

@@ -370,7 +370,7 @@ func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		l := storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
-		storetest.Deliver(t, db, link.TikTok, storetest.Authored("17", "someone"))
+		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("17", "someone"))
 		db.Exec(t, `UPDATE videos SET uploaded_at = '2026-01-02', song_name = 'a', song_link = 'b', thumbnail_url = 'c', video_length = '58.5', title = 'Title', title_folded = 'title',
  not_safe = true, hidden_stats = true, ad_info_shop = true, ad_is_ad = true, ad_product_id_shop = 'd', latest_views = 10, latest_likes = 20, latest_comments = 30, latest_shares = 40, latest_bookmarks = 50,
  latest_engagement = 60, outlier_multiplier = 1, increase_1d = 1.5, increase_7d = 2.5, increase_14d = 3.5, increase_30d = 4.5, views_gained_7d = 70, fetch_reason = 'e', last_attempt_at = 80, next_fetch_at = 90`)

@@ -48,8 +48,8 @@ type Target struct {
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
-	// RequestedAt is the time of the last request to fetch the target. Each request raises it, by a microsecond if the clock shows no later
-	// time.
+	// RequestedAt is the time of the last request to fetch the target. If the clock shows no later time than RequestedAt, a request raises
+	// RequestedAt by a microsecond.
 	RequestedAt db.Instant
 	// AccountID is the platform's own id of an account. SourceID is the id that the source uses for the account, if the source has its own
 	// ids. An unknown id is "".
@@ -78,26 +78,27 @@ type ClaimRequest struct {
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the earlier lanes have fewer due
-	// targets than Candidates.
+	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the number of due targets in the earlier
+	// lanes is less than Candidates.
 	Lanes []Lane
 	// If Idle is true, the claim takes only targets that idle organisations have requested. An organisation is idle if no collector is fetching a
 	// target from this source for it. Lanes must then contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target may be fetched, if some targets are due but fewer than the number Candidates. Only targets
-	// of the lanes premium, basic and free whose last fetch did not fail are fetched early, and only on the UTC day on which they are due.
+	// Ahead is how long before its due time a target may be fetched. It applies only if at least one target is due, and the number of due
+	// targets is less than Candidates. A target is fetched early only on the UTC day on which it is due, only if its last fetch did not fail,
+	// and only in the lanes premium, basic and free.
 	Ahead time.Duration
 	// Pick chooses which of the due targets the next call to the source contains. It also chooses the duration of their lease. The chosen
 	// targets must have the same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane, targets
-// of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are ordered by the
-// column turn, a number that a target got when it was requested. In the other lanes, the target that is due longest comes first. If no organisation
-// tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
+// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
+// targets of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are
+// ordered by the column turn, a number that a target got when it was requested. In the other lanes, the target that has been due longest comes
+// first. If no organisation tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -273,8 +274,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out a handle that is already in t.Handle,
-// unless it is "". It does nothing if t is an account.
+// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out handles that equal t.Handle and are not "". It
+// does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

@@ -21,7 +21,7 @@ import (
 
 var claimTargets = flag.Int("claim.targets", 100_000, "targets of the large queue in TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger")
 
-// fillQueueTo adds n TikTok targets with one subscriber each to the premium lane. The first 2,000 targets are due.
+// fillQueueTo adds n TikTok targets to the premium lane, each with one subscriber. The first 2,000 targets are due.
 func fillQueueTo(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	series := fmt.Sprintf("SELECT n FROM generate_series(1, %d) AS numbers(n)", n)
@@ -96,16 +96,16 @@ func processorTime(t *testing.T, db *storetest.DB) time.Duration {
 	return total
 }
 
-// On a Citus cluster, the queue is on the coordinator, so the processor time of its statements limits how many targets a cluster can fetch:
-// see docs/decisions/0090-the-queue-stays-on-the-coordinator.md. Eight collectors claim all due targets, 50 at a time, and end the leases.
-// Ending a lease by Release updates each target once, as storing an answer does.
+// On a Citus cluster, the queue is on the coordinator, so the processor time of its statements limits how many targets a cluster can fetch: see
+// docs/decisions/0090-the-queue-stays-on-the-coordinator.md. Eight collectors claim all due targets, 50 at a time, and end the leases. Release
+// updates each target once, like the statement that stores an answer.
 func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const collectors = 8
 	db := storetest.New(t, "postgres")
 	fillQueueTo(t, db, *claimTargets)
-	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // the interval between the times at which two targets are due
+	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // a target becomes due every 10 ms
 	before := processorTime(t, db)
 	var mu sync.Mutex
 	claimed := map[string]int{}

@@ -90,9 +90,9 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number before the next turn of the key k. In the interactive lane, the target with the lowest turn is served first. If
-// targets wait in the lane, lastTurn returns the last turn of k or, if it is greater, the number before the lowest turn of a waiting target.
-// If no target waits, it returns the current time in microseconds.
+// lastTurn returns the turn after which the next turn of the key k follows. In the interactive lane, the target with the lowest turn is served
+// first. If no target waits in the lane, lastTurn returns the current time in microseconds. Otherwise it returns the greater of two numbers: the
+// last turn of k, and the lowest turn of a waiting target minus one.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

@@ -61,7 +61,7 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 4
 		orgs := make([]*store.Org, 3)
-		waiting := make([][]string, len(orgs)) // external ids of the waiting videos by organisation, in the order of the requests
+		waiting := make([][]string, len(orgs)) // for each organisation, the external ids of its waiting videos in the order of the requests
 		for i := range orgs {
 			orgs[i] = storetest.NewOrg(t, db)
 		}
@@ -180,7 +180,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 			demand[i].Sample = queue.Target{}
 		}
 		require.Equal(t, []queue.Demand{
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // both organisations track Clip 0, which counts once, in the premium lane
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // Clip 0 and Clip 10; Clip 0 counts only once and only in the premium lane, although both organisations track it
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceFast, Targets: 1},
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceSlow, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: queue.LanePremium, Targets: 1},

@@ -39,8 +39,8 @@ const (
 	FailingAfter = 2
 )
 
-// Waiting has the stored statuses that StatusOf replaces by FetchDelayed if the next fetch has been due for longer than DelayedAfter.
-var Waiting = []FetchStatus{FetchPending, FetchOK}
+// DelayableStatuses has the stored statuses that StatusOf replaces by FetchDelayed if the next fetch has been due for longer than DelayedAfter.
+var DelayableStatuses = []FetchStatus{FetchPending, FetchOK}
 
 // FetchChange is the change of the fetch status that follows from one outcome.
 type FetchChange struct {
@@ -56,9 +56,9 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// nextFetchWrites returns the statements that store when the videos and accounts of entries are fetched next, in the rows of these videos and
-// accounts. If no configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. The statements leave
-// out entries whose Saved is true, because their rows already have these values.
+// nextFetchWrites returns statements that change the rows of the videos and accounts of entries. They store the times of the next fetches. If no
+// configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. The statements leave out
+// entries whose Saved is true, because their rows already have these values.
 func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
@@ -84,7 +84,7 @@ func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.W
 
 // StatusOf returns the present fetch status. It is FetchDelayed if the next fetch was due at nextAt and is late. Otherwise it is the stored status.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
-	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(Waiting, stored) {
+	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(DelayableStatuses, stored) {
 		return FetchDelayed
 	}
 	return stored

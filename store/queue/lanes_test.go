@@ -141,7 +141,7 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
-		// The tier changes while the transaction of the new subscriber has read the target, but not yet written its subscription.
+		// The tier changes after the transaction of the new subscriber has read the target, and before it writes the subscription.
 		finish := storetest.RunBefore(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
 		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 1))
 		finish()
@@ -193,7 +193,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 		db.Exec(t, "ANALYZE")
 		db.Guard.Statements()
 		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
-		keys := targetList(t, db, 5)
+		keys := targetParameters(t, db, 5)
 		seen := 0
 		for _, statement := range db.Guard.Statements() {
 			var args []any
@@ -203,7 +203,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 			case strings.Contains(statement, "SELECT u.place"), strings.Contains(statement, "SELECT DISTINCT s.organisation_id"):
 				args = keys
 			case strings.Contains(statement, "best AS"):
-				args = slices.Concat(keys, tierList(t, db, o.ID()), []any{0, 0})
+				args = slices.Concat(keys, tierParameters(t, db, o.ID()), []any{0, 0})
 			default:
 				continue
 			}
@@ -219,8 +219,8 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 	})
 }
 
-// targetList returns the values that UpdateLanes passes to its SQL statement as parameters to update n targets.
-func targetList(t *testing.T, d *storetest.DB, n int) []any {
+// targetParameters returns the parameters of the statements of UpdateLanes for n targets.
+func targetParameters(t *testing.T, d *storetest.DB, n int) []any {
 	rows := make([][]any, n)
 	for i := range rows {
 		rows[i] = []any{queue.Bucket, "tiktok", "video", fmt.Sprint(i + 1), i}
@@ -229,8 +229,9 @@ func targetList(t *testing.T, d *storetest.DB, n int) []any {
 	return args
 }
 
-// tierList returns the additional parameters of the statement on Citus: the tier of the only organisation that tracks the targets.
-func tierList(t *testing.T, d *storetest.DB, org uuid.UUID) (args []any) {
+// tierParameters returns the parameters that only the UPDATE on Citus has: a list with the tier of the organisation. It returns nil on other
+// engines.
+func tierParameters(t *testing.T, d *storetest.DB, org uuid.UUID) (args []any) {
 	tx := d.Store.DB().Read(t.Context())
 	if db.IsSharded(tx) {
 		_, args = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, [][]any{{org, "basic", "active"}})

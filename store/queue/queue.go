@@ -139,7 +139,7 @@ type Entry struct {
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // number that orders the targets of the interactive lane: the lowest is served first; set by routeEntries
-	servedAt db.Instant // time of the recent fetch that is the reason why deferRecentlyFetched delays this entry; 0 if the entry is not delayed
+	servedAt db.Instant // time of the recent fetch that makes deferRecentlyFetched delay the entry; 0 if the entry is not delayed
 }
 
 // targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
@@ -253,8 +253,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	const served = "excluded.fetched_at IS NOT NULL"
-	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation may not have
-	// them.
+	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.InsertWrites(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
@@ -307,8 +306,7 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
 }
 
-// withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" and its parameters. In this text, wanted is the list of
-// targets.
+// withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" for a list of targets, and the parameters of that text.
 func withTargets(tx *gorm.DB, targets []Target) (statement string, args []any) {
 	rows := make([][]any, len(targets))
 	for i, t := range targets {

@@ -70,7 +70,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	})
 }
 
-// Pauses returns the pauses of all sources, by source. Pauses that have ended are included.
+// Pauses returns a map from the names of all sources to their pauses. Pauses that have ended are included.
 func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
 	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Refusals says how many calls a source has refused since its last successful answer, with errors of one class. A class is, for example, a
+// Refusals says how many calls a source has refused with errors of one class since its last successful answer. A class is, for example, a
 // refused credential.
 type Refusals struct {
 	Source string

@@ -95,9 +95,9 @@ func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t
 	})
 }
 
-// An organisation has the counts of a video. While the video is fetched again, the organisation stops the video and tracks it again. No
-// second fetch may follow.
-func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
+// An organisation has the counts of a video. During a later fetch of the video, the organisation stops the video and tracks it again. That must
+// not cause one more fetch.
+func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -160,7 +160,7 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 	})
 }
 
-func TestDiscovery_fetchesOnlyThePreviewWithoutAPaidSubscription(t *testing.T) {
+func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)

@@ -28,7 +28,7 @@ func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sea
 	var kept SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		first := SourceToken{Source: source, Account: account, Sealed: sealedToken, Version: 1, UpdatedAt: s.db.Now()}
-		if err := tx.Clauses(db.DoNothing("source", "account")).Create(&first).Error; err != nil {
+		if err := tx.Clauses(db.OnConflictDoNothing("source", "account")).Create(&first).Error; err != nil {
 			return err
 		}
 		return tx.Where("source = ? AND account = ?", source, account).Take(&kept).Error

@@ -21,9 +21,9 @@ import (
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FetchedBy is the time after a request within which a target should be fetched for the first time. The schedule fetches each target once a
+// FirstFetchLimit is the time after a request within which a target should be fetched for the first time. The schedule fetches each target once a
 // day, and half a day is added as a reserve.
-const FetchedBy = 36 * time.Hour
+const FirstFetchLimit = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
 type QueueCounts struct {
@@ -34,9 +34,9 @@ type QueueCounts struct {
 	Targets   int64
 	Failing   int64       // number of targets whose last fetch failed
 	Due       int64       // number of targets that are due
-	OldestDue *db.Instant // due time of the target that is due longest; nil if no target is due
+	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
-	Overdue   int64       // number of targets that were never fetched, although they were requested more than FetchedBy ago
+	Overdue   int64       // number of targets that have waited for their first fetch for longer than FirstFetchLimit
 	// Fresh has a number for each duration in FreshWithin: how many targets were last fetched within this duration before now.
 	Fresh [len(FreshWithin)]int64
 }
@@ -61,8 +61,8 @@ type CollectingState struct {
 	At db.Instant
 	// Queue has one entry for each platform, kind, lane and state that has targets.
 	Queue []QueueCounts
-	// Pauses are the pauses of sources and budgets, by name. A pause whose BlockedUntil has passed is over, but is still listed, because no
-	// call to the source has succeeded since.
+	// Pauses is a map from the names of sources and budgets to their pauses. A pause whose BlockedUntil has passed is over, but is still listed,
+	// because no call to the source has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
 	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no
@@ -100,7 +100,7 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: Waiting, the time before which a due fetch
+// targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: DelayableStatuses, the time before which a due fetch
 // counts as late, and FetchDelayed. A new target gets the status "unsupported" if its column route, the source to ask, is empty although
 // collectors have stored the first source for each platform and kind. Then no source can fetch the target.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
@@ -149,7 +149,7 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	found := []TargetStatus{}
 	err := s.db.Read(ctx).Raw(`SELECT source, kind, link, attempts, fetched_at, next_at, detail FROM fetch_targets
  WHERE bucket = ? AND `+targetStatusSQL+` = ? ORDER BY source, kind, external_id LIMIT ?`,
-		Bucket, Waiting, now.Add(-DelayedAfter), FetchDelayed, status, limit).Scan(&found).Error
+		Bucket, DelayableStatuses, now.Add(-DelayedAfter), FetchDelayed, status, limit).Scan(&found).Error
 	for i := range found {
 		found[i].Status = status
 	}
@@ -164,10 +164,10 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
  MIN(CASE WHEN next_at <= ? THEN next_at END), COUNT(CASE WHEN fetched_at IS NULL THEN 1 END),
  COUNT(CASE WHEN fetched_at IS NULL AND requested_at < ? THEN 1 END)`)
-	args := []any{now, now, now.Add(-FetchedBy)}
+	args := []any{now, now, now.Add(-FirstFetchLimit)}
 	for _, status := range computedStatuses {
 		query.WriteString(`, COUNT(CASE WHEN ` + targetStatusSQL + ` = ? THEN 1 END)`)
-		args = append(args, Waiting, now.Add(-DelayedAfter), FetchDelayed, status)
+		args = append(args, DelayableStatuses, now.Add(-DelayedAfter), FetchDelayed, status)
 	}
 	for _, age := range FreshWithin {
 		query.WriteString(`, COUNT(CASE WHEN fetched_at >= ? THEN 1 END)`)
@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets in each group; a key is a group with 0 in its field Targets
+	byStatus := map[StatusCount]int64{} // number of targets with the platform, kind and status of the key, whose field Targets is 0
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus

@@ -103,7 +103,7 @@ func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T)
 			return c.Statuses[0].Status
 		}
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
-		require.Equal(t, queue.FetchUnsupported, statuses(), "the status must be unsupported if the collectors have no source for TikTok")
+		require.Equal(t, queue.FetchUnsupported, statuses(), `the status must be "unsupported" if the collectors have no source for TikTok`)
 		listed, err := db.TargetsWithStatus(t.Context(), queue.FetchUnsupported, 10)
 		require.NoError(t, err)
 		require.Len(t, listed, 1)
@@ -147,7 +147,7 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 			}
 			if fetched == nil {
 				g.Never++
-				if now.Sub(requested) > queue.FetchedBy {
+				if now.Sub(requested) > queue.FirstFetchLimit {
 					g.Overdue++
 				}
 			}

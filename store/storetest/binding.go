@@ -36,7 +36,7 @@ type derived struct {
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the query
-	using bool   // true for a join with USING (organisation_id): each table in only has the same organisation_id as the tables before it
+	using bool   // true for a join with USING (organisation_id): the joined tables have the same organisation_id as the tables before them
 }
 
 // isRouted returns true if the block must follow the rules of CheckRouting, because routed is set for the block or for an enclosing query.

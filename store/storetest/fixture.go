@@ -138,7 +138,7 @@ func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) stor
 	return c
 }
 
-// StoredRows returns all rows of an organisation as text, by table.
+// StoredRows returns a map from the names of tables to the rows of an organisation, as text.
 func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}

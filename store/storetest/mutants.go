@@ -9,9 +9,10 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
-	// require this condition or column, because its table also serves statements about all organisations. For example, the queue reads
-	// fetch_subscriptions for all organisations, and tokens and share pages are found before the organisation is known.
+	// sharedPattern is matched with two parts of a statement: the text before a condition or column, and the text that ends with it. If one of
+	// them matches, CheckStatement does not require this condition or column, because its table also serves statements about all organisations.
+	// For example, the queue reads fetch_subscriptions for all organisations, and tokens and share pages are found before the organisation is
+	// known.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

@@ -67,8 +67,8 @@ func Measure(t *testing.T, db *DB, fetchedAt time.Time, facts map[link.Link]inge
 	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(fetchedAt), outcomes))
 }
 
-// Authored returns facts with one view and an author. If the id or the handle is "", the facts do not have it.
-func Authored(id, handle string) ingest.VideoFacts {
+// FactsWithAuthor returns facts with one view and an author. If the id or the handle is "", the facts do not have it.
+func FactsWithAuthor(id, handle string) ingest.VideoFacts {
 	f := ingest.VideoFacts{Views: new(int64(1))}
 	if id != "" {
 		f.AccountID = &id

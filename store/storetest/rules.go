@@ -49,8 +49,8 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of the query root. args has the
-// arguments of the statements, or nothing.
+// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of root. args has the arguments
+// of the statements, or nothing.
 func checkAll(statement string, root *block, args []any) error {
 	nodes, err := parse(statement)
 	if err != nil {
@@ -85,7 +85,7 @@ func checkFunctions(nodes []node) error {
 		}
 		called := i+1 < len(nodes) && nodes[i+1].kind == groupNode
 		if n.isName() && called && volatileFunctions.MatchString(n.text) || n.kind == wordNode && !n.quoted && volatileWords.MatchString(n.text) {
-			return fmt.Errorf("%s is not allowed: pass times and random values as parameters", n.text)
+			return fmt.Errorf("%q is not allowed: pass times and random values as parameters", n.text)
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func checkPartition(nodes []node) error {
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
 func checkDefinition(nodes []node) error {
 	if len(nodes) < 2 || !nodes[1].isKeyword("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
-		return errors.New("a CREATE statement creates something else than a table, or copies rows")
+		return errors.New("a CREATE statement creates something other than a table, or copies rows")
 	}
 	return nil
 }

@@ -62,13 +62,13 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns c, but replaces each count that is nil in c by the same count of fallback.
+// MergeCounts returns c with each nil count replaced by the count of the same metric in fallback.
 func MergeCounts(c, fallback store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, fallback.Views), Likes: cmp.Or(c.Likes, fallback.Likes), Comments: cmp.Or(c.Comments, fallback.Comments),
 		Shares: cmp.Or(c.Shares, fallback.Shares), Bookmarks: cmp.Or(c.Bookmarks, fallback.Bookmarks)}
 }
 
-// Points returns the points of both tables by day. A day that is in both tables has one point, with all counts of the two points.
+// Points returns a map from days to the points of both tables. If a day is in both tables, its point has the counts of both.
 func (s Series) Points() map[store.Date]store.Counts {
 	known := map[store.Date]store.Counts{}
 	maps.Copy(known, s.Weekly)
@@ -116,7 +116,7 @@ func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 	return out
 }
 
-// isLower returns true if any of the current counts is lower than the same previous count.
+// isLower returns true if at least one count in current is lower than the count of the same metric in previous.
 func isLower(current, previous store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
 	for i, n := range values(current) {
@@ -132,7 +132,7 @@ func isLower(current, previous store.Counts) bool {
 // left out.
 func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
-	last, known := map[store.Date]store.Date{}, s.Points() // by week
+	last, known := map[store.Date]store.Date{}, s.Points() // last is a map from weeks to their last day with a point
 	for day, c := range s.Daily {
 		if day >= firstDaily {
 			kept.Daily[day] = c

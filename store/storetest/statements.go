@@ -31,7 +31,7 @@ type RecordedStatement struct {
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
-	seen map[RecordedStatement]bool // the statements that were written, without their texts
+	seen map[RecordedStatement]bool // the written statements, with an empty Text
 }
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
@@ -86,7 +86,7 @@ func statementForm(statement string) string {
 	return monthTables.ReplaceAllString(s, "snapshots_daily_YYYYMM")
 }
 
-// storeFiles matches the files of the store. Most functions of the store run their statements through the files that plumbing matches.
+// storeFiles matches the files of the store. plumbing matches the files through which most functions of the store run their statements.
 var (
 	storeFiles = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)

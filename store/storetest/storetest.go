@@ -103,7 +103,7 @@ func New(t testing.TB, engine string) *DB {
 // NewEmpty returns a new database of an engine without any table. The database is closed and deleted when the test ends.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
-	return newDB(t, Empty(t, engine), engine)
+	return newDB(t, NewEmptyURL(t, engine), engine)
 }
 
 // newDB opens the database with the given URL, with a new Clock and a new Guard.
@@ -136,7 +136,7 @@ func NewURL(t testing.TB, engine string) string {
 		return "sqlite:" + path
 	}
 	if usesCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
-		url := Empty(t, engine)
+		url := NewEmptyURL(t, engine)
 		require.NoError(t, migrate(url))
 		require.NoError(t, distribute(url))
 		return url
@@ -148,8 +148,8 @@ func NewURL(t testing.TB, engine string) string {
 	return newDatabase(t, " TEMPLATE "+template+" STRATEGY FILE_COPY")
 }
 
-// Empty creates a database of an engine without any table, and returns its URL.
-func Empty(t testing.TB, engine string) string {
+// NewEmptyURL creates a database of an engine without any table, and returns its URL.
+func NewEmptyURL(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
 		return "sqlite:" + filepath.Join(t.TempDir(), "reeltally.db")

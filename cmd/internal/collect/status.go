@@ -190,7 +190,7 @@ func freshness(c queue.CollectingState) []Freshness {
 // queue.FreshWithin is a list of ages. Numbers count as fresh if their age is at most the element at the index freshBy. They count as stale
 // if their age is above the element at the index staleAfter.
 var (
-	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 

@@ -50,7 +50,7 @@ func get(t *testing.T, url string) (int, http.Header) {
 func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
-		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_METRICS_LISTEN": "127.0.0.1:0", "REELTALLY_SANDBOX": "true"})
 	base := serverAddress(t, p)
 	status, _ := get(t, base+"/readyz")
@@ -101,16 +101,16 @@ func requireBody(t *testing.T, url string) string {
 func TestCommand_failsIfDatabaseHasNoSchema(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_LISTEN": "127.0.0.1:0"},
-		"--database-url", storetest.Empty(t, "postgres"))
+		"--database-url", storetest.NewEmptyURL(t, "postgres"))
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "run `reeltally migrate`")
 }
 
 func TestCommand_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
-	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen=127.0.0.1:0")
+	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "--listen=127.0.0.1:0")
 	addressInUse := serverAddress(t, first)[len("http://"):]
-	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen", addressInUse)
+	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, addressInUse+" is in use by another program")
 	require.Contains(t, stderr, "REELTALLY_LISTEN")
@@ -130,7 +130,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
 			require.Equal(t, 2, status)
 			require.Contains(t, stderr, variable)
 			require.Contains(t, stderr, "it must be")
@@ -198,7 +198,7 @@ func TestConfig_errorNamesInvalidTierLimit(t *testing.T) {
 		"premium.read=1000001": "premium.read is 1000001; it must be from 1 to 1000000",
 		"basic.read=many":      `"many"`,
 	} {
-		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
 		require.Equal(t, 2, status, value)
 		require.Contains(t, stderr, "--tier-limits (REELTALLY_TIER_LIMITS)")
 		require.Contains(t, stderr, want)
@@ -209,7 +209,7 @@ func TestConfig_errorNamesInvalidTierLimit(t *testing.T) {
 func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {
-		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
 		require.Equal(t, 2, status, url)
 		require.Contains(t, stderr, "REELTALLY_REDIS_URL")
 		require.NotContains(t, stdout+stderr, "s3cret")
@@ -219,7 +219,7 @@ func TestConfig_errorHidesRedisPassword(t *testing.T) {
 func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
-		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
 	base := serverAddress(t, p)
 	p.Stderr.Await(t, startTimeout, "redis is unavailable", "connection refused")

@@ -42,7 +42,7 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 		return b.bulkTx(ctx, d, f)
 	}
 	return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // do not use GORM, which would parse the long text once more
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // GORM is not used, because it would parse the long statement again
 		return err
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// catalog describes the tables of a database, by table name. It leaves out partitions and the tables of the migration tool.
+// catalog is a map from the names of the tables of a database to their descriptions. It leaves out partitions and the tables of the migration
+// tool.
 type catalog map[string]*table
 
 type table struct {

@@ -44,8 +44,8 @@ func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 		"ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202001 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
 		"DROP TABLE snapshots_daily_202001",
 	} {
-		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement changes a table, but not in a transaction that has set")
-		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets")
+		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement changes a table, but not in a transaction that has set citus.multi_shard_modify_mode")
+		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets citus.multi_shard_modify_mode")
 	}
 	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL citus.multi_shard_modify_mode = 'sequential'").Error; err != nil {
@@ -81,7 +81,7 @@ func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, []string{"organisation_id"}, storetest.Column[string](t, d, "SELECT DISTINCT col FROM citus_calls WHERE type = 'distributed'"))
 	groups = append(groups, storetest.Column[string](t, d, "SELECT DISTINCT colocate_with FROM citus_calls WHERE type = 'distributed' ORDER BY 1")...)
-	require.Equal(t, []string{"accounts", "none"}, groups, "the first table must begin a group, and all others must be in this group")
+	require.Equal(t, []string{"accounts", "none"}, groups, "the first table must start a colocation group, and all other tables must be in this group")
 	require.Equal(t, before, storetest.Column[string](t, d, keys), "every foreign key must be added again")
 	require.NoError(t, s.CheckSchema(t.Context()))
 

@@ -35,7 +35,7 @@ func (e *ClockError) Error() string { return e.Detail }
 
 // clockState is the only row of the table clock_state. It describes the store's clock.
 type clockState struct {
-	Name        string  `gorm:"primaryKey"` // always retentionClock
+	Name        string  `gorm:"primaryKey"` // always the value of the constant retentionClock
 	SteadySince Instant // time since which the clock has run without a jump
 	SeenAt      Instant // the clock's time that was last written to the database
 }
@@ -113,7 +113,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	return state, nil
 }
 
-// isNewInstallation returns true if every organisation was created within the last clockSteadyFor, so that the database has no old data to delete.
+// isNewInstallation returns true if no organisation is older than clockSteadyFor, so that the database has no old data to delete.
 func (d *DB) isNewInstallation(ctx context.Context, now Instant) (bool, error) {
 	var older []uuid.UUID
 	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error

@@ -177,7 +177,7 @@ func RepeatOnDuplicate(runTx func() error) error {
 	}
 }
 
-// NewID returns a new UUIDv7. Its order is the order of creation: an id that is created later is greater.
+// NewID returns a new UUIDv7. Ids sort by the time of their creation: a later id is greater.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.

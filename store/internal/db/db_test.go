@@ -23,15 +23,15 @@ func TestOpen_refusesAURLThatIsNotADatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
-	require.NoError(t, os.WriteFile(file, []byte("a file that is no database, and long enough to be read as one. "+strings.Repeat("x", 200)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("This file is not a database. It is long enough to be read as one. "+strings.Repeat("x", 200)), 0o600))
 	for given, because := range map[string]string{
 		"":                          "it must be sqlite:PATH or postgres://",
 		"mysql://root:hush@db/x":    `"mysql:"`,
-		"sqlite:":                   "names no file",
+		"sqlite:":                   `database URL "sqlite:" names no file`,
 		"sqlite:" + folder:          "unable to open database file",
 		"sqlite:" + file + "/below": "not a directory",
 		"sqlite:" + file:            "file is not a database",
-		"postgres://u:hush@h:port/": "cannot be read",
+		"postgres://u:hush@h:port/": "the PostgreSQL URL cannot be read",
 	} {
 		s, err := store.Open(t.Context(), store.Options{URL: given, Now: time.Now})
 		require.ErrorContains(t, err, because, given)

@@ -62,8 +62,8 @@ type dialect interface {
 	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
 	// is the same on both engines.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls f, and passes to it a function that runs a SELECT and calls its last parameter for each row of the result. All SELECTs that f
-	// runs in this way see the same state of the database.
+	// snapshot calls f, and passes to it the function each, which runs a SELECT and calls row for each row of the result. All SELECTs that f
+	// runs with each see the same state of the database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
@@ -72,7 +72,7 @@ type connections struct {
 	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
 	pools       []*sql.DB // the pool for writes, then the pool for reads; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
-	below       func()    // function that closes the pgx pool from which the pools take connections; it is called after the pools are closed; nil on SQLite
+	below       func()    // closes the pgx pool that provides the connections of pools; called after pools are closed; nil on SQLite
 }
 
 // dialectOf returns the dialect of a database URL, or an error that does not contain a password.
@@ -260,7 +260,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 		connector = boundedConnector{connector}
 	}
 	pool := sql.OpenDB(connector)
-	pool.SetMaxIdleConns(0) // idle connections are kept by the pgx pool, which this pool takes its connections from
+	pool.SetMaxIdleConns(0) // the pgx pool keeps the idle connections
 	c.pools, c.below = []*sql.DB{pool}, below.Close
 	if c.sharded, err = hasCitus(ctx, pool); err != nil {
 		return c, fmt.Errorf("database %s does not answer: %w", d.name(), Translate(err))
@@ -344,7 +344,7 @@ func gormConfig(o Options) *gorm.Config {
 
 // isUnreachable returns true if err means that the database cannot be reached or is overloaded.
 func isUnreachable(err error) bool {
-	// pgconn returns the last two errors, without a type, if PostgreSQL is killed during a transaction.
+	// If PostgreSQL is killed during a transaction, pgconn returns io.ErrUnexpectedEOF or pgconn.ErrConnClosed.
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) {
 		return true
 	}

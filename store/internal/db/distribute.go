@@ -47,8 +47,8 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	return distributed, Translate(err)
 }
 
-// checkLayout returns an error if Citus has distributed only a part of the tables. If rows were written to the other tables before these
-// tables are distributed, the rows would be lost.
+// checkLayout returns an error if Citus has distributed only a part of the tables. Rows that are written to a table before Citus distributes it
+// would be lost.
 func (d *DB) checkLayout(ctx context.Context) error {
 	if !d.sharded {
 		return nil
@@ -78,7 +78,7 @@ func (d *DB) isDistributed(ctx context.Context) (bool, error) {
 // layout describes how Citus stores the tables of the schema.
 type layout struct {
 	version string                // text of citus_version()
-	tables  map[string]citusTable // the distributed tables and reference tables in Tables, by name
+	tables  map[string]citusTable // a map from names to tables; it has the distributed tables and reference tables that are in Tables
 	keys    []foreignKey          // all foreign keys of the schema
 }
 

@@ -46,7 +46,7 @@ func (s watchedStatements) ExecContext(ctx context.Context, query string, args .
 	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
-	ctx, span := startStatement(ctx, s.engine, query)
+	ctx, span := startStatementSpan(ctx, s.engine, query)
 	defer func() { tracing.End(span, err) }()
 	return s.statements.ExecContext(ctx, query, args...)
 }
@@ -56,7 +56,7 @@ func (s watchedStatements) QueryContext(ctx context.Context, query string, args 
 	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
-	ctx, span := startStatement(ctx, s.engine, query)
+	ctx, span := startStatementSpan(ctx, s.engine, query)
 	defer func() { tracing.End(span, err) }()
 	return s.statements.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes the rows
 }
@@ -67,7 +67,7 @@ func (s watchedStatements) QueryRowContext(ctx context.Context, query string, ar
 		cancel(err) // the only way to return err in a *sql.Row is a query whose context was cancelled with err as the cause
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
-	ctx, span := startStatement(ctx, s.engine, query)
+	ctx, span := startStatementSpan(ctx, s.engine, query)
 	defer func() { tracing.End(span, row.Err()) }()
 	return s.statements.QueryRowContext(ctx, query, args...)
 }
@@ -81,7 +81,7 @@ type watchedPool struct {
 
 // BeginTx begins a transaction for GORM. The statements of the transaction are watched.
 func (p *watchedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (_ gorm.ConnPool, err error) {
-	began, span := startStatement(ctx, p.engine, "BEGIN")
+	began, span := startStatementSpan(ctx, p.engine, "BEGIN")
 	defer func() { tracing.End(span, err) }()
 	tx, err := p.pool.BeginTx(began, opts)
 	if err != nil {
@@ -101,13 +101,13 @@ type watchedTx struct {
 }
 
 func (t *watchedTx) Commit() (err error) {
-	_, span := startStatement(t.ctx, t.engine, "COMMIT")
+	_, span := startStatementSpan(t.ctx, t.engine, "COMMIT")
 	defer func() { tracing.End(span, err) }()
 	return t.tx.Commit()
 }
 
 func (t *watchedTx) Rollback() (err error) {
-	_, span := startStatement(t.ctx, t.engine, "ROLLBACK")
+	_, span := startStatementSpan(t.ctx, t.engine, "ROLLBACK")
 	defer func() { tracing.End(span, err) }()
 	return t.tx.Rollback()
 }

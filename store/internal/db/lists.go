@@ -95,20 +95,20 @@ func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement s
 	return found, nil
 }
 
-// AppendRows runs a query in a transaction and appends the rows of its result to the slice found. The SELECT of the query must name the given columns
-// in the same order.
-func AppendRows[R any](tx *gorm.DB, found []R, columns []Column[R], statement string, args ...any) ([]R, error) {
+// AppendRows runs a query in a transaction, appends the rows of its result to the slice rows, and returns the extended slice. The SELECT of the
+// query must name the given columns in the same order.
+func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement string, args ...any) ([]R, error) {
 	query, values, err := Statement(tx.Raw(statement, args...))
 	if err != nil {
-		return found, err
+		return rows, err
 	}
 	err = eachPlainRow(tx.Statement.Context, tx.Statement.ConnPool, query, values, func(row *Values) error {
 		var r R
 		setColumns(&r, columns, row, 0)
-		found = append(found, r)
+		rows = append(rows, r)
 		return nil
 	})
-	return found, err
+	return rows, err
 }
 
 // listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. In the SQL text of such a
@@ -172,7 +172,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	case tx.Name() == "sqlite":
 		query, args = jsonQuery(types, rows)
 	case IsSharded(tx):
-		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // Citus refuses the subquery of the other form in some statements
+		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // in some statements, Citus refuses a subquery as the argument of unnest
 	default:
 		query, args = arraysQuery("(SELECT CAST(? AS %s[]))", types, rows)
 	}
@@ -240,8 +240,8 @@ func UpdateFrom(listName string, columns []string) string {
 	return strings.Join(names, ", ")
 }
 
-// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values. arraySQL
-// is the SQL text of an array whose type is %s.
+// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
+// arraySQL is the SQL text of an array, with %s in place of the type of its elements.
 //
 // If arraySQL is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list in an
 // index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all organisations in

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// listed is a row of a list with a value of each type that lists contain.
-type listed struct {
+// listRow is a row of a list with a value of each type that lists contain.
+type listRow struct {
 	Place    int
 	ID       uuid.UUID
 	Account  *uuid.UUID
@@ -33,7 +33,7 @@ type listed struct {
 func TestWithRows_passesEveryValueUnchanged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, d *storetest.DB) {
-		rows := []listed{
+		rows := []listRow{
 			{ID: store.NewID(), Platform: link.TikTok},
 			{ID: uuid.Nil, Account: new(store.NewID()), Platform: link.YouTube, Title: new(`<b>"it's" \ {1,2},[NULL] & 日本語 🎬` + "\n\t\u2028"), Lane: queue.LaneFree,
 				Views: new(int64(math.MaxInt64)), Increase: new(math.MaxFloat64), Day: new(store.Date(-25567)), At: new(store.Instant(math.MinInt64)), Removed: true},
@@ -42,7 +42,7 @@ func TestWithRows_passesEveryValueUnchanged(t *testing.T) {
 		}
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 2000 {
-			rows = append(rows, listed{ID: store.NewID(), Increase: new(float64(random.Int64N(1e9)) / float64(1+random.Int64N(1e6)) * 100)})
+			rows = append(rows, listRow{ID: store.NewID(), Increase: new(float64(random.Int64N(1e9)) / float64(1+random.Int64N(1e6)) * 100)})
 		}
 		values := make([][]any, len(rows))
 		for i := range rows {
@@ -53,7 +53,7 @@ func TestWithRows_passesEveryValueUnchanged(t *testing.T) {
 		tx := d.Store.DB().Read(t.Context())
 		list, args := db.WithRows(tx, "u", []string{"place integer", "id uuid", "account uuid", "platform text", "title text", "lane integer", "views bigint",
 			"increase double precision", "day date", "at bigint", "removed boolean"}, values)
-		var got []listed
+		var got []listRow
 		require.NoError(t, tx.Raw(list+"SELECT * FROM u ORDER BY place", args...).Scan(&got).Error)
 		require.Equal(t, rows, got)
 	})

@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/migrations"
 )
 
-// generation is the number of schema versions in a generation. The versions 0 to 999 are the first generation. A migration within a
-// generation changes nothing that older programs of the generation use. A migration that older programs cannot work with gets the number
-// of the next generation, such as 1000.
-const generation = 1000
+// generationSize is the number of schema versions in a generation. The versions 0 to 999 are the first generation. A migration within a
+// generation changes nothing that older programs of the generation use. A migration that older programs cannot work with gets the number of the
+// next generation, such as 1000.
+const generationSize = 1000
 
 // SchemaError reports that this program cannot use the schema of the database.
 type SchemaError struct {
@@ -111,7 +111,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if have < want || have/generation > want/generation {
+	if have < want || have/generationSize > want/generationSize {
 		return &SchemaError{Have: have, Want: want}
 	}
 	return d.checkLayout(ctx)

@@ -216,13 +216,14 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUnrestricted is the number of the last migration that was added before programs accepted newer schemas of their generation.
-const lastUnrestricted = 35
+// lastUncheckedMigration is the number of the last migration that was added before programs accepted newer schemas of their generation. The test
+// below checks only later migrations.
+const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
-// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, which no result
-// depends on.
-func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *testing.T) {
+// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, because no result depends
+// on an index.
+func TestMigrations_doNotBreakOlderProgramsOfTheirGeneration(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		files, err := fs.ReadDir(migrations.Files, engine)
@@ -230,7 +231,7 @@ func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *tes
 		for _, f := range files {
 			number, err := goose.NumericComponent(f.Name())
 			require.NoError(t, err)
-			if number <= lastUnrestricted || number%1000 == 0 {
+			if number <= lastUncheckedMigration || number%1000 == 0 {
 				continue
 			}
 			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())
@@ -254,7 +255,7 @@ func upStatements(migration string) []string {
 	return statements
 }
 
-// addition matches the statements that older programs need not know, except for ALTER TABLE.
+// addition matches a statement, other than ALTER TABLE, that older programs need not know.
 var addition = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
 
 // addedColumn matches a statement that adds one column.

@@ -125,9 +125,9 @@ func (o Order) reverse() Order {
 // seekPosition replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
 // which is fast. A statement with the offset would read all rows before the window completely.
 //
-// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. This is correct only if the list still has
-// the same rows as when total, the number of its rows, was read. The function isUnchanged returns true if that is so. If it returns false, or if it
-// is nil, seekPosition counts from the beginning.
+// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. The argument total is the number of
+// rows of the list. If rows were added or removed since total was read, the count from the end gives a wrong position. So seekPosition counts
+// from the end only if isUnchanged is set and returns true.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil

@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// DayRange is a range of days of snapshots_daily. Retention replaces the daily points of one range after the other by weekly points.
+// DayRange is a range of days of snapshots_daily. Retention processes one range at a time, and replaces its daily points by weekly points.
 type DayRange struct {
 	From   Date // first day of the range
 	Before Date // first day after the range
@@ -39,7 +39,7 @@ func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	return ranges, nil
 }
 
-// monthsBefore returns the months that have a partition and end before the given day, the oldest month first. A month is its first day.
+// monthsBefore returns the first day of each month that has a partition and ends before the given day, the oldest month first.
 func (d *DB) monthsBefore(ctx context.Context, before Date) ([]Date, error) {
 	var names []string
 	err := d.Read(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -193,8 +193,8 @@ func (d *DB) EnsurePartitions(ctx context.Context, firstDay, lastDay Date) error
 	return nil
 }
 
-// createPartition creates the partition of a month if it does not exist. It sets the partition to be vacuumed often: only after a vacuum,
-// PostgreSQL can read histories from the index, without the table. It uses ATTACH PARTITION, whose lock conflicts only with transactions that write
+// createPartition creates the partition of a month if it does not exist. It makes PostgreSQL vacuum the partition often, because PostgreSQL can
+// read histories from the index alone only after a vacuum. It uses ATTACH PARTITION, whose lock conflicts only with transactions that write
 // videos. CREATE TABLE … PARTITION OF would also lock snapshots_daily against reads.
 func (d *DB) createPartition(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {

@@ -19,7 +19,7 @@ type Column[R any] struct {
 
 // ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
-	// Sort are the columns by which the list can be ordered.
+	// Sort has the columns by which the list can be ordered.
 	Sort SortColumns
 	// Table is the table that has the columns.
 	Table string
@@ -35,23 +35,23 @@ type ListSpec[R any] struct {
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
-	// Expected, if set, returns for how many rows ReadList allocates memory. ReadList calls it after the statement Before has run. If
+	// Expected, if set, returns for how many rows ReadList allocates memory. ReadList calls it after it has run the statement in Before. If
 	// Expected is nil, ReadList uses Total.
 	Expected func() int64
 	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
 	// end of a long list take longer to read.
 	Unchanged func(ctx context.Context) (bool, error)
-	// InIndexOrder is true if an index has the rows of the list in each order of Sort. See Select.InIndexOrder.
+	// InIndexOrder is true if each column of Sort has an index with the rows of the list in the order of this column. See Select.InIndexOrder.
 	InIndexOrder bool
 	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of
 	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
 	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
-	// Each, if set, is called for each row of the window as soon as the row is read, if Completer returns a function. The rows are then not
-	// in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
+	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. The rows are
+	// then not in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
 	Each func(row *R) error
-	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after the
-	// statement Before has run. Completer must be set if the field Each is set.
+	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after it
+	// has run the statement in Before. Completer must be set if the field Each is set.
 	Completer func() func(row *R)
 }
 
@@ -68,7 +68,8 @@ type List[R any] struct {
 	id     func(*R) uuid.UUID
 	more   bool // the list has rows after the window
 
-	// If rows are passed to ListSpec.Each: their number, the row that is passed, and the ordering column and id of the last passed row.
+	// These fields are set if rows are passed to ListSpec.Each: the number of passed rows, the current row, and the ordering value and id of the
+	// last passed row.
 	passed  int
 	present R
 	lastKey sortKey
@@ -78,7 +79,7 @@ type List[R any] struct {
 // Count returns the number of rows of the window, in Rows or passed to ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough is the error that the function for each row returns if no further rows are needed. It is not returned to callers of ReadList.
+// ErrEnough ends the reading of rows early, because no further rows are needed. ListSpec.Each can return it. ReadList never returns it.
 var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The

@@ -21,8 +21,9 @@ import (
 const (
 	// replicaTimeout is how long a read on the replica may take. After this time, the primary is asked instead.
 	replicaTimeout = 5 * time.Second
-	// replicaProbes is the time between two checks of a replica that cannot be used. Until a check succeeds, all reads go to the primary.
-	replicaProbes = time.Second
+	// replicaProbeInterval is the time between two checks of a replica that cannot be used, and the time limit of a check. Until a check
+	// succeeds, all reads go to the primary.
+	replicaProbeInterval = time.Second
 )
 
 // ErrReplica reports that the replica could not answer a read: it does not answer, it lacks a change that the caller must see, or it is not a
@@ -39,7 +40,7 @@ var (
 // replica is a streaming replica of a PostgreSQL database. It answers reads that may take long, so that the primary has less work.
 type replica struct {
 	pool   *sql.DB
-	below  func() // closes the pool of pgx below this pool
+	below  func() // closes the pgx pool that provides the connections of pool
 	logger *slog.Logger
 
 	answered, behind, failed atomic.Int64 // numbers of reads that the replica answered, of reads with errBehind, and of reads with other errors
@@ -80,7 +81,7 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 			return errors.New("the server is not a replica of the database")
 		}
 		// With the isolation level "repeatable read", all statements that are sent together see the same state of the data. So the reads see the
-		// state that the replica check before them has seen.
+		// same state as replicaCheck, which runs before them.
 		if _, err := conn.Exec(ctx, "SET default_transaction_isolation = 'repeatable read'"); err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 		return nil, err
 	}
 	pool := sql.OpenDB(boundedConnector{stdlib.GetPoolConnector(below)})
-	pool.SetMaxIdleConns(0) // idle connections are kept by the pgx pool
+	pool.SetMaxIdleConns(0) // the pgx pool keeps the idle connections
 	r := &replica{pool: pool, below: below.Close, logger: o.Logger}
 	r.running, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return r, nil
@@ -125,7 +126,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // this error stays if the statement returns no row, because the replica then lacks the whole organisation
+	check := errBehind // the result if replicaCheck returns no row, because the replica then lacks the organisation
 	var stopped error  // the error of the function that a statement calls for each row
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {
@@ -185,8 +186,8 @@ func (r *replica) usePrimary(cause error) {
 	}
 	r.logger.Warn("the replica cannot be used", "error", cause)
 	r.probes.Go(func() {
-		for waitFor(r.running, replicaProbes) == nil {
-			probe, cancel := context.WithTimeout(r.running, replicaProbes)
+		for waitFor(r.running, replicaProbeInterval) == nil {
+			probe, cancel := context.WithTimeout(r.running, replicaProbeInterval)
 			var isReplica bool
 			err := r.pool.QueryRowContext(probe, "SELECT pg_is_in_recovery()").Scan(&isReplica)
 			cancel()

@@ -285,7 +285,7 @@ func (v *Values) requireType(i int, hasType bool) bool {
 
 // Select is a SELECT statement, and the function that is called for each row of its result.
 type Select struct {
-	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if FixedQuery.Select made the SELECT
+	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if StaticQuery.Select made the SELECT
 	Each  func(*Values) error
 	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then
 	// reads the rows from this index, and keeps one plan for all values of the parameters. Otherwise it can plan the SELECT again for each
@@ -304,19 +304,19 @@ func (s Select) toStatement() (text string, args []any, err error) {
 	return Statement(s.Query)
 }
 
-// FixedQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than
+// StaticQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than
 // to run a short statement.
-type FixedQuery struct {
+type StaticQuery struct {
 	text  string   // SQL text for the engine of the database
 	names []string // for each argument, the name of its parameter
 }
 
-// parameterName matches a named parameter of a FixedQuery, such as "@org".
+// parameterName matches a named parameter of a StaticQuery, such as "@org".
 var parameterName = regexp.MustCompile(`@[a-z]+`)
 
-// FixedQuery returns a FixedQuery for a SQL text with named parameters, such as "@org".
-func (d *DB) FixedQuery(query string) FixedQuery {
-	var q FixedQuery
+// StaticQuery returns a StaticQuery for a SQL text with named parameters, such as "@org".
+func (d *DB) StaticQuery(query string) StaticQuery {
+	var q StaticQuery
 	_, isSQLite := d.dialect.(sqliteDialect)
 	q.text = parameterName.ReplaceAllStringFunc(query, func(name string) string {
 		at := slices.Index(q.names, name[1:])
@@ -332,7 +332,7 @@ func (d *DB) FixedQuery(query string) FixedQuery {
 }
 
 // Select returns the SELECT with its arguments. The function valueOf returns the value of the parameter with the given name.
-func (q FixedQuery) Select(valueOf func(name string) any, each func(*Values) error) Select {
+func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) error) Select {
 	args := make([]any, len(q.names))
 	for i, name := range q.names {
 		args[i] = valueOf(name)
@@ -365,7 +365,7 @@ func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	}
 	if d.traced {
 		var span trace.Span
-		ctx, span = startReads(ctx, d.dialect.name(), d.required != nil, statements)
+		ctx, span = startReadSpan(ctx, d.dialect.name(), d.required != nil, statements)
 		defer func() { tracing.End(span, err) }()
 	}
 	if d.required != nil {

@@ -62,8 +62,8 @@ func (s *Sequence) Len() int64 {
 	return int64(len(s.rows))
 }
 
-// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that of
-// the SQL of SortColumn.addWindow.
+// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The SQL that SortColumn.addWindow
+// adds to a query must give the same order.
 func (s *Sequence) compareRows(a, b sequenceRow) int {
 	if a.key.null != b.key.null {
 		if a.key.null {

@@ -45,7 +45,7 @@ var kinds = map[string]Kind{
 	"blob":    BytesKind, "bytea": BytesKind,
 }
 
-// referredTables are the tables to which foreign keys of other tables refer. If one of them refers to another, it comes after the other.
+// referredTables are the tables to which foreign keys of other tables refer. Each of them comes after the tables to which it refers.
 var referredTables = []string{"organisations", "accounts", "videos", "collections"}
 
 // StoredTable is a table of the database with its columns, ordered by name.
@@ -138,9 +138,9 @@ func (c StoredColumn) Value(row *Values, i int) any {
 	return value
 }
 
-// Insertable converts a result of Value to a value that InsertRows can insert into the column c. The result can come from a database of the
+// ToInsertable converts a result of Value to a value that InsertRows can insert into the column c. The result can come from a database of the
 // other engine.
-func (c StoredColumn) Insertable(value any) (any, error) {
+func (c StoredColumn) ToInsertable(value any) (any, error) {
 	text, isText := value.(string)
 	switch {
 	case isText && c.declared == "uuid":

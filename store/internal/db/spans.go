@@ -20,9 +20,9 @@ var systemNames = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"
 // namedTable matches the first table that a statement names.
 var namedTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)`)
 
-// startStatement starts the span of a statement. The span has the SQL text, in which parameters are placeholders, and never the values of
-// the parameters. If ctx has no span, startStatement does nothing.
-func startStatement(ctx context.Context, engine, query string) (context.Context, trace.Span) {
+// startStatementSpan starts the span of a statement. The span has the SQL text, in which parameters are placeholders, and never the values of
+// the parameters. If ctx has no span, startStatementSpan does nothing.
+func startStatementSpan(ctx context.Context, engine, query string) (context.Context, trace.Span) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return tracing.StartCall(ctx, "")
 	}
@@ -30,13 +30,13 @@ func startStatement(ctx context.Context, engine, query string) (context.Context,
 	return tracing.StartCall(ctx, summarizeSQL(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
 }
 
-// startReads starts one span for SELECT statements that are sent together. onReplica is true if they run on the replica.
-func startReads(ctx context.Context, engine string, onReplica bool, statements []statement) (context.Context, trace.Span) {
+// startReadSpan starts one span for SELECT statements that are sent together. onReplica is true if they run on the replica.
+func startReadSpan(ctx context.Context, engine string, onReplica bool, statements []statement) (context.Context, trace.Span) {
 	queries := make([]string, len(statements))
 	for i, s := range statements {
 		queries[i] = s.query
 	}
-	ctx, span := startStatement(ctx, engine, strings.Join(queries, "; "))
+	ctx, span := startStatementSpan(ctx, engine, strings.Join(queries, "; "))
 	if len(statements) > 1 {
 		span.SetAttributes(attribute.Int("db.operation.batch.size", len(statements)))
 	}

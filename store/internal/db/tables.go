@@ -79,7 +79,7 @@ const (
 	collectorRetention = 10 * time.Second
 )
 
-// Tables describes every table of the schema, by name. A test fails if a table is missing here or has no bound.
+// Tables is a map from the name of each table of the schema to its description. A test fails if a table is missing here or has no bound.
 var Tables = map[string]Table{
 	"organisations": {Class: Reference, Bound: ByInstallation},
 	"api_tokens":    {Class: Reference, Bound: ByTime, Retention: tokenRetention},

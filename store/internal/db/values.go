@@ -75,8 +75,8 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
 }
 
-// DoNothing returns the clause ON CONFLICT (…) DO NOTHING for the columns that are named in key.
-func DoNothing(key ...string) clause.OnConflict {
+// OnConflictDoNothing returns the clause ON CONFLICT (…) DO NOTHING for the columns that are named in key.
+func OnConflictDoNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
 }
 

@@ -53,9 +53,9 @@ func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
 
-// RaiseVersionsOnly raises the versions of organisations, but not the versions of their labels. It is for frequent transactions that change
-// neither collections nor their members. Apart from that, it does the same as RaiseVersions.
-func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
+// RaiseDataVersions raises the version of the data of each organisation, but not the version of its labels. It is for frequent transactions that
+// change neither collections nor their members. Apart from that, it does the same as RaiseVersions.
+func RaiseDataVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
 
