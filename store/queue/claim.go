@@ -229,9 +229,9 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, and sets in each the handles
-// from the links of the organisations that track it. It does not delete a target that was requested after it was read, because the request
-// may have added a subscription.
+// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, and sets in each the handles from
+// the links of the organisations that track it. If a target was requested after the claim read it, dropOrphans does not delete it, because the
+// request may have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {

@@ -162,10 +162,10 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 }
 
 // deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and now tracks it again. Otherwise an organisation
-// could cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, and the
-// organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If the organisation had
-// stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due when RefreshPause has passed
-// since the fetch, unless its scheduled time is earlier.
+// could cause a fetch at any time by stopping and tracking. An entry is delayed if less than RefreshPause has passed since the last fetch of the
+// target, and the organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If the
+// organisation had stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due when
+// RefreshPause has passed since the fetch, unless its scheduled time is earlier.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// lanesWithDueTargets returns the lanes that have a due target whose route, the source to ask, is not set.
+// lanesWithDueTargets returns the lanes in which a target without a route is due. The route is the source to ask.
 func lanesWithDueTargets(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")
@@ -249,7 +249,7 @@ func TestClaim_returnsTheHandlesInTheLinksOfSubscribers(t *testing.T) {
 	})
 }
 
-// The handle that was claimed or tried least recently comes first, so that every claimed handle is tried after some fetches.
+// The handle that was sent or tried longest ago comes first, so that every handle is tried after some fetches.
 func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

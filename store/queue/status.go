@@ -236,8 +236,9 @@ func (c *QueueCounts) addCounts(o *QueueCounts) {
 	}
 }
 
-// WhyFailing returns the last error of one target of the platform p whose last fetch failed or whose state is StateParked. If there is no
-// such target, it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
+// WhyFailing returns the last error of a target of the platform p. The target is the first that it finds among the targets that are in the state
+// StateParked or whose last fetch failed. If there is no such target, it returns "". It reads targets until it finds one, so it is slow if only
+// few targets have failed.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error
