@@ -54,8 +54,8 @@ const (
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
 	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older than
-	// Retention.Daily, a stored point of any day of the same week has the same effect, except if it is an imported weekly point. The stored point
-	// stays unchanged. It is replaced only if it was imported without counts and the new point has counts.
+	// Retention.Daily, a stored point of any day of the same week has this effect, except an imported weekly point. A stored point that was imported
+	// without counts does not have this effect if the imported point has counts: the imported point replaces it.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld

@@ -59,7 +59,7 @@ func (v scenarioVideo) linkOf(t *testing.T, org, n int) link.Link {
 }
 
 // trackAndFetch tracks the videos of a scenario. It fetches each point for which isWanted returns true, on the day of the point. A video is tracked
-// on the day of its first such point.
+// on the day of the first point that is fetched.
 func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, isWanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // o can also have rows of days that had only a point that the second import replaced
+			for _, day := range history(clean) { // o can also have rows for days whose only point was replaced by the second import
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)

@@ -77,7 +77,7 @@ func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	if !m.isNew {
 		since = m.before.CreatedAt.Day()
 	}
-	if steps := m.countSteps(afterImport); len(steps) > 0 {
+	if steps := m.steps(afterImport); len(steps) > 0 {
 		since = min(since, steps[0].day)
 	}
 	return since
@@ -86,9 +86,9 @@ func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 // addVideo records in h how the import of one video changes the sums. countedBefore is true if the sums of the account or organisation already
 // include the video.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
-	h.addCounts(m.countSteps(true), 1)
+	h.addCounts(m.steps(true), 1)
 	if countedBefore {
-		h.addCounts(m.countSteps(false), -1)
+		h.addCounts(m.steps(false), -1)
 	}
 	if !m.after.Removed {
 		h.addChange(m.trackedSince(true, today), dayChange{videos: 1})

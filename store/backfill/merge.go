@@ -60,7 +60,7 @@ func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []Im
 }
 
 // classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classifyPoints later compares the
-// imported points with each other. The video can have no point before firstDay.
+// imported points with each other. Points before firstDay are too early: see firstPossibleDay.
 func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -177,10 +177,10 @@ func (s *storedPoint) toStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// countSteps returns the points of the video as steps, the oldest first. If afterImport is true, it returns the points that the video has after the
-// import: stored and added points. If it is false, countSteps returns the points that the video had before the import: stored and replaced points.
+// steps returns the points of the video as steps, the oldest first. If afterImport is true, it returns the points that the video has after the
+// import: stored and added points. If it is false, steps returns the points that the video had before the import: stored and replaced points.
 // The step of a weekly point is on the Monday of its week, because the sums of all days of the week already include the point.
-func (m *mergedVideo) countSteps(afterImport bool) []step {
+func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
 		out = append(out, s.toStep())
@@ -246,5 +246,5 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	day := v.LatestUpdatedAt.Day()
-	ingest.SetGrowth(v, day, lastCounted(points), func(d db.Date) *int64 { return viewsOn(points, d) })
+	ingest.SetGrowth(v, day, lastViewsDay(points), func(d db.Date) *int64 { return viewsOn(points, d) })
 }

@@ -324,7 +324,7 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	if n := len(in.Points); n > 0 {
 		day := in.Points[n-1].At.Day()
-		ingest.SetGrowth(&v, day, lastCounted(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
+		ingest.SetGrowth(&v, day, lastViewsDay(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
 	}
 	return v, nil
 }
@@ -340,8 +340,8 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	return nil
 }
 
-// lastCounted returns the day of the last point that has views, or nil if no point has views.
-func lastCounted(points []LoadPoint) *db.Date {
+// lastViewsDay returns the day of the last point that has views, or nil if no point has views.
+func lastViewsDay(points []LoadPoint) *db.Date {
 	for _, p := range slices.Backward(points) {
 		if p.Views != nil {
 			return new(p.At.Day())

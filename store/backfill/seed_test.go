@@ -116,7 +116,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		}
 		storetest.Track(t, fetched, links...)
 		for day := range p.days {
-			deliverEach(t, db, func(id string) ingest.VideoFacts { return p.factsOn(id, day) })
+			fetchDueVideos(t, db, func(id string) ingest.VideoFacts { return p.factsOn(id, day) })
 			if day+1 < p.days {
 				db.Clock.Advance(24 * time.Hour)
 			}
@@ -172,8 +172,8 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// deliverEach claims every due video. As the result of the fetch, it stores the facts that factsOf returns for the video's external id.
-func deliverEach(t *testing.T, db *storetest.DB, factsOf func(id string) ingest.VideoFacts) {
+// fetchDueVideos claims every due video. As the result of the fetch, it stores the facts that factsOf returns for the video's external id.
+func fetchDueVideos(t *testing.T, db *storetest.DB, factsOf func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))

@@ -54,8 +54,8 @@ func compressLines(t *testing.T, lines string) []byte {
 	return out.Bytes()
 }
 
-// fillAllTables writes rows to every table of a database. Some of their values are easily changed by mistakes in copying, such as the largest
-// integer and texts with control characters.
+// fillAllTables writes rows to every table of a database. Some of the values are difficult to copy exactly, such as the largest integer and texts
+// with control characters.
 func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	ctx := t.Context()
@@ -147,7 +147,7 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 }
 
 // Other transactions track videos while backups are written. In each backup, the number of videos in the totals must equal the number of
-// rows of videos, as it does at every moment.
+// rows of videos, because these numbers are equal in the database at every moment.
 func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -219,7 +219,7 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 		for name, bad := range damagedFiles {
 			_, err := restoreBackup(t, db, bad)
 			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
-			if name != "a backup with a table that the schema does not have" && name != "a backup with a column that the table does not have" { // Check does not compare tables and columns with the database, so only Restore finds these two faults
+			if name != "a backup with a table that the schema does not have" && name != "a backup with a column that the table does not have" { // only Restore compares the tables and columns with the database
 				_, err = backup.Check(bytes.NewReader(bad), noProgress)
 				require.ErrorAs(t, err, new(*backup.DamagedError), name)
 			}
@@ -255,7 +255,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 		require.Equal(t, []string{"tiktok"}, storetest.Column[string](t, restored, "SELECT serves FROM collectors"))
 
 		_, err = restoreBackup(t, storetest.New(t, db.Engine), file)
-		require.ErrorContains(t, err, "but the backup has version 21: restore into a new database")
+		require.ErrorContains(t, err, "the backup has version 21: restore into a new database")
 		newer := compressLines(t, strings.Replace(backupText(t, file), `"schema":21`, `"schema":1000`, 1))
 		_, err = restoreBackup(t, storetest.NewEmpty(t, db.Engine), newer)
 		require.ErrorAs(t, err, new(*store.SchemaError))

@@ -109,7 +109,7 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// rowsAtOnce is the maximum number of rows that one call of InsertRows inserts.
 	rowsAtOnce = 5000
-	// bytesAtOnce is about the maximum number of bytes of texts that one call of InsertRows inserts. A single row can have more.
+	// bytesAtOnce is the approximate maximum number of bytes of texts that one call of InsertRows inserts. A single row can have more.
 	bytesAtOnce = 8 << 20
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// mergeRecords merges two records of one account into one tracked record, and returns that record. The first of them, fetched, is the record of the
-// fetched target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to the
-// kept record. The tracking type and the start of tracking come from other if other was tracked earlier, and from fetched otherwise.
+// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the fetched
+// target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to the kept
+// record. The tracking type and the start of tracking come from the record that was tracked first.
 func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
 	into, from, tracking := fetched, other, *fetched
 	if compareForMerge(other, fetched) < 0 {

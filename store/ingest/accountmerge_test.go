@@ -83,7 +83,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 		storetest.DeliverAccount(t, db, renamedFacts(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
-		require.Equal(t, id, a.ID, "the id that was stored must stay valid")
+		require.Equal(t, id, a.ID, "the account must keep the id that it had before the rename")
 		require.Equal(t, before.TrackedAt, a.TrackedAt)
 		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked must keep its tracking type")
 		require.EqualValues(t, 110, *a.LatestFollowersCount)

@@ -18,7 +18,7 @@ import (
 // AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
 	ID          *string // the platform's own id of the account
-	SourceID    *string // the source's own id of the account, if the source has other ids than the platform: the name of the id's issuer, a slash, and the id
+	SourceID    *string // the source's own id of the account, if the source does not use the platform's ids: the name of the id's issuer, a slash, and the id
 	Username    *string // handle without "@", in lower case
 	Name        *string
 	Bio         *string
@@ -327,8 +327,8 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 }
 
 // trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Videos that the organisation stopped
-// stay stopped. The exception is the first complete list of an account after tracking began: then the method resumeStopped tracks stopped videos
-// again.
+// stay stopped, with one exception: for the first complete list after tracking began, the method resumeStopped tracks stopped videos again. A complete
+// list is one that was long enough to contain all new videos.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -446,8 +446,8 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the change of an account's follower and following counts, after minus before, to the organisation's totals. It then
-// stores the totals as the organisation's point of the day of the fetch.
+// addFollowers adds the change of an account's follower and following counts to the organisation's totals. The change is the difference between the
+// account after and before the fetch. addFollowers then stores the totals as the organisation's point of the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

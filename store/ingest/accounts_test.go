@@ -102,7 +102,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.StopVideos(t, o, storetest.ParseLink(t, videos[0].Link))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped on its own must stay stopped")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video must stay stopped if it was stopped without its account")
 
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)

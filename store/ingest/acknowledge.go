@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// maxInteractiveWait is the longest time until the next attempt for which a failed target stays in the interactive lane. If its next attempt is due
-// later, the target returns to its base lane, the lane of its scheduled fetches.
+// maxInteractiveWait limits how long a failed target can wait for its next attempt in the interactive lane. If the next attempt is later, the target
+// returns to its base lane, the lane of its scheduled fetches.
 const maxInteractiveWait = 5 * time.Minute
 
 // acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
@@ -80,8 +80,8 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	return c.Status
 }
 
-// nextSourceTurns returns the turn of each target in the interactive lane of the next source. The turn orders the targets of the lane: the lowest
-// turn is fetched first. It is 0 for a target that stays with its source, and for a target that is not in the interactive lane.
+// nextSourceTurns returns, for each target, its turn in the interactive lane of the source that is asked next. The turn orders the targets of the lane:
+// the lowest turn is fetched first. It is 0 for a target that stays with its source, and for a target that is not in the interactive lane.
 func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {
@@ -92,8 +92,8 @@ func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, 
 	return queue.TakeTurns(tx, keys, now)
 }
 
-// saveTriedHandles stores that a fetch tried the TriedHandles of the outcomes now without success. It stores the time in the subscriptions whose
-// links have these handles, so that the next fetches try other handles first.
+// saveTriedHandles stores the present time for each handle in Outcome.TriedHandles, with which a video was not found. It stores the time in the
+// subscriptions whose links have this handle, so that the next fetches try other handles first.
 func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {

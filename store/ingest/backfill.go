@@ -8,12 +8,12 @@ import (
 )
 
 // A source lists an account's newest videos first, usually one page of videos. If more videos were uploaded since the last fetch than fit
-// on a page, the collector requests a longer list. A list is called complete if it was long enough, so that no longer list is requested.
+// on a page, the collector requests a longer list. A list is called complete if it was long enough to contain all new videos.
 // Account.DiscoveredAt is the time of the last complete list.
 
 const (
-	pinnedAtMost = 3  // an account can pin this many videos, of any age, at the top of its list
-	fewListed    = 10 // a list with fewer videos is not a full page, so it contains all videos of the account
+	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
+	minFullPage = 10 // a list with fewer videos is not a full page, so it contains all videos of the account
 )
 
 // listDepths are the list lengths to request, in order. The next length is requested until a list reaches the last known upload, or until
@@ -38,9 +38,9 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 			undecided = append(undecided, v.ID)
 		}
 	}
-	if len(old) <= pinnedAtMost {
-		// Look up the undecided videos in the database. A video that was stored before the last complete list is an older video. A video
-		// that was stored later may be new, so it does not count as older.
+	if len(old) <= maxPinned {
+		// Look up the other videos in the database. A video that was stored before the last complete list is an older video. A video that was
+		// stored later may be new, so it does not count as older.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
@@ -56,7 +56,7 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 		if old[v.ID] {
 			pinned++
 		}
-		return pinned > pinnedAtMost
+		return pinned > maxPinned
 	}), nil
 }
 
@@ -72,7 +72,7 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 		}
 		return 0
 	}
-	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(requested, fewListed) {
+	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(requested, minFullPage) {
 		return 0
 	}
 	for _, depth := range listDepths {
@@ -84,7 +84,8 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 }
 
 // videosToTrack returns the listed videos that the account's tracking type includes. Videos that were uploaded after tracking began are
-// always included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says.
+// always included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says. A complete list is
+// one that was long enough to contain all new videos.
 //
 // A video without an upload date is never included if only new videos are tracked. If older videos are tracked too, such a video is included
 // if at least one of these conditions is true:

@@ -67,7 +67,7 @@ func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(
 			many -= 2 // the larger batch needs one more INSERT for the points, and one more for the hashtags
 		}
 		require.Equal(t, few, many)
-		require.LessOrEqual(t, many, 18, "each write must stay below the limit, which includes the statement that reads which organisations record events")
+		require.LessOrEqual(t, many, 18, "a write must run at most 18 statements; one of them reads which organisations record events")
 		if db.Engine != "sqlite" {
 			var transactions int
 			require.NoError(t, db.Raw(t).QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT x) FROM (

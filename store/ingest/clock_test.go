@@ -79,7 +79,7 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	waitAWeek := func() {
 		t.Helper()
 		for range 7 {
-			requireRefusesToDelete(t, s)
+			requireClockErrors(t, s)
 			clock.Advance(24 * time.Hour)
 		}
 		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
@@ -94,9 +94,9 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"ten years ahead": 3650 * 24 * time.Hour, "32 days ahead": 32 * 24 * time.Hour, "two days behind": -48 * time.Hour} {
 		right := clock.Now()
 		clock.Advance(jump)
-		requireRefusesToDelete(t, s)
+		requireClockErrors(t, s)
 		clock.Advance(7*24*time.Hour - time.Second)
-		requireRefusesToDelete(t, s)
+		requireClockErrors(t, s)
 		clock.Set(right)
 		waitAWeek()
 		require.Equal(t, once, storetest.StoredRows(t, db, o), name)
@@ -106,8 +106,8 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// requireRefusesToDelete checks that every job that deletes rows returns a *store.ClockError.
-func requireRefusesToDelete(t *testing.T, s *store.Store) {
+// requireClockErrors checks that every job that deletes rows returns a *store.ClockError.
+func requireClockErrors(t *testing.T, s *store.Store) {
 	t.Helper()
 	var wrong *store.ClockError
 	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestTables_allDeclareWhatLimitsTheirSize(t *testing.T) {
+func TestTables_allHaveABound(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
@@ -22,8 +22,8 @@ func TestTables_allDeclareWhatLimitsTheirSize(t *testing.T) {
 	}
 }
 
-// insertsOfAge returns a function for each table whose old rows are deleted (store.ByTime), by table name. The function inserts a row that
-// was last used at the given time. Calls with different n insert rows with different keys.
+// insertsOfAge returns functions that insert a row that was last used at the given time. The keys of the map are the names of the tables whose
+// old rows are deleted (store.ByTime). Calls with different n insert rows with different keys.
 func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

@@ -71,7 +71,7 @@ func newTargetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the ids in the answer show that the source returned another account than that of the record.
+// isOtherAccount returns true if the ids in the answer show that the source did not return the account of the record, but another one.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {

@@ -35,7 +35,8 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// runConcurrently runs f concurrently, and returns when f has ended or waits for a database lock. The returned channel receives the error of f.
+// runConcurrently runs f in a goroutine. It returns when f has ended, or when f has begun to wait for a database lock. The returned channel receives
+// the error of f.
 func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// At first, a history has a point for each day. When the points of a week are old enough, retention replaces them by one weekly point, which
+// At first, a history has a point for each day. When the points of a week are old enough, retention replaces them by one weekly point. This
 // is called roll-up. Later it deletes the weekly point too. The ages are in store.Retention. The weekly point is a copy of the last daily
 // point of the week. If that point lacks a count, the count is copied from the last day of the week that has it.
 //
@@ -31,7 +31,7 @@ type RetentionReport struct {
 	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
-	Expired int64    // number of deleted points of videos, accounts and organisations that were older than Retention.Weekly
+	Expired int64    // number of points that were deleted because they were older than Retention.Weekly: of videos, accounts and organisations
 }
 
 // ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming months.
@@ -162,8 +162,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 }
 
 // runInBatches divides the rows of a table into batches, ordered by organisation and id. For each batch, it calls processBatch in a transaction. The
-// call must process the rows of the organisation org whose ids are greater than afterID and at most lastID. The call must also store in batch how
-// many points it has written and deleted. runInBatches adds these numbers to the report.
+// call must process the rows of one organisation, org, in a range of ids: greater than afterID and at most lastID. The call must also store in batch
+// how many points it has written and deleted. runInBatches adds these numbers to the report.
 func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
 	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -193,7 +193,7 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 	return nil
 }
 
-// deleteOldPoints deletes the points of videos, accounts and organisations that are older than firstKept.
+// deleteOldPoints deletes all points before the day firstKept: the weekly points of videos, and the daily points of accounts and organisations.
 func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,

@@ -51,9 +51,9 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openFailingAfter opens the database as a second process would do. After n statements, every statement fails, as if the process had been
+// openAndFailAfter opens the database as a second process would do. After n statements, every statement fails, as if the process had been
 // killed.
-func openFailingAfter(t *testing.T, db *storetest.DB, n int64) *store.Store {
+func openAndFailAfter(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
 	left.Store(1 << 30) // allow all statements while the database is opened
@@ -92,7 +92,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			}
 
 			for range 3 {
-				killed := openFailingAfter(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
+				killed := openAndFailAfter(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
 				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
@@ -268,7 +268,7 @@ func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
 }
 
-// oldestPartition returns the name of the partition of the table snapshots_daily that has the earliest of the days.
+// oldestPartition returns the name of a partition of the table snapshots_daily: the one for the month of the earliest day in the map.
 func oldestPartition(days map[store.Date]store.Counts) string {
 	return "snapshots_daily_" + slices.Min(slices.Collect(maps.Keys(days))).Time().Format("200601")
 }

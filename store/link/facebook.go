@@ -102,7 +102,7 @@ func (a *address) parseFacebookPlayer() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookVideoLink returns the link of the video with the given id. The name is that of the account in the link, or "".
+// facebookVideoLink returns the link of the video with the given id. The parameter name is the account's name in the link, or "" if it has none.
 func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
 	if !isFacebookID(id) {
 		return Link{}, a.refuseVideoID(id, facebookIDShape)
@@ -156,7 +156,7 @@ func (a *address) facebookShareLink() (Link, *Error) {
 }
 
 // facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the code in
-// the path, as in /v/CODE. The canonical link ends with ending: "/" or "".
+// the path, as in /v/CODE. The parameter ending is the end of the canonical link: "/" or "".
 func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {

@@ -59,8 +59,8 @@ func (a *address) parseInstagram() (Link, *Error) {
 }
 
 // instagramVideoLink returns the link of the post with the given code. The pathWord is the path part before the code, such as "p" or "reel". The same
-// post has links with each of these words. The canonical link has "reel" if pathWord is "reel" or "reels", and "p" otherwise. The name is that of the
-// account in the link, or "".
+// post has links with each of these words. The canonical link has "reel" if pathWord is "reel" or "reels", and "p" otherwise. The parameter
+// name is the account's name in the link, or "" if it has none.
 func (a *address) instagramVideoLink(name, pathWord, code string) (Link, *Error) {
 	if len(code) > privateSuffixLength && allOf(code, 1, 2*privateSuffixLength, isID) {
 		code = code[:len(code)-privateSuffixLength]

@@ -48,7 +48,7 @@ type Reason string
 const (
 	InvalidURL          Reason = "invalid_url"          // the link is not a valid web address
 	UnsupportedPlatform Reason = "unsupported_platform" // the link is a web address of another site
-	UnsupportedLink     Reason = "unsupported_link"     // the link leads to a page of a platform that is neither a video nor an account
+	UnsupportedLink     Reason = "unsupported_link"     // the link leads to another page of a platform, not to a video or an account
 )
 
 // Error reports that a link was refused.

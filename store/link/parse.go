@@ -314,7 +314,7 @@ func (a *address) isAccountHost() bool {
 	return isLocale(a.sub)
 }
 
-// refusePath returns the error for a page of a platform that is neither a video nor an account.
+// refusePath returns the error for a link that leads to another page of a platform, not to a video or an account.
 func (a *address) refusePath() *Error {
 	if len(a.parts) == 0 {
 		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, acceptedForms(a.platform))

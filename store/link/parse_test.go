@@ -90,13 +90,13 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	for _, c := range allAcceptedLinks() {
 		again, err := link.Parse(c.want.Canonical)
 		require.NoError(t, err, c.want.Canonical)
-		require.Equal(t, withoutLostHandle(c.want), again)
+		require.Equal(t, resultOfCanonical(c.want), again)
 	}
 }
 
-// withoutLostHandle returns the expected result of parsing the canonical link of l. It returns l, but without the handle if l is a video of
-// Instagram or Facebook, because the canonical links of such videos do not contain the handle.
-func withoutLostHandle(l link.Link) link.Link {
+// resultOfCanonical returns the result that Parse must return for the canonical link of l. The result is l, but without the handle if l is a video
+// of Instagram or Facebook, because the canonical links of such videos do not contain the handle.
+func resultOfCanonical(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
 	}

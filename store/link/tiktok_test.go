@@ -81,7 +81,7 @@ func tiktokAcceptedLinks() []acceptedLink {
 		{"short link of TikTok Lite", "https://lite.tiktok.com/t/ZSuGXKdsU/", shortLink(link.TikTok, "ZSuGXKdsU", "https://lite.tiktok.com/t/ZSuGXKdsU/")},
 		{"short link with a long code", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/", shortLink(link.TikTok, "ZS9AJY6f4n6Sw-GQnDP", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/")},
 		{"short link at the end of a sentence", "https://vm.tiktok.com/ZMeAbc124.", shortLink(link.TikTok, "ZMeAbc124", "https://vm.tiktok.com/ZMeAbc124/")},
-		{"short link after a slash at the end of a sentence", "https://vm.tiktok.com/ZMeAbc125/.", shortLink(link.TikTok, "ZMeAbc125", "https://vm.tiktok.com/ZMeAbc125/")},
+		{"short link with a final slash at the end of a sentence", "https://vm.tiktok.com/ZMeAbc125/.", shortLink(link.TikTok, "ZMeAbc125", "https://vm.tiktok.com/ZMeAbc125/")},
 
 		{"account", "https://www.tiktok.com/@user", user},
 		{"account without scheme and www", "tiktok.com/@user", user},

@@ -15,8 +15,8 @@ const (
 
 // parseYouTube parses an address whose host belongs to YouTube.
 //
-// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name can belong to another
-// channel than the handle with the same spelling. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
+// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name and a handle with
+// the same spelling can belong to different channels. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
 // NAME in lower case.
 func (a *address) parseYouTube() (Link, *Error) {
 	if inner := a.addressInFragment(); inner != nil {
@@ -101,8 +101,8 @@ func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. In the path
-// part number tabIndex, counted from 0, is the name of a tab, such as shorts. channelLink returns the link of the channel.
+// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
+// path part with index tabIndex is the name of a tab, such as "shorts". The function channelLink returns the link of the channel.
 func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link, *Error)) (Link, *Error) {
 	word := a.lowerPathPart(tabIndex)
 	switch word {

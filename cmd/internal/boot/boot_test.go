@@ -53,7 +53,7 @@ func TestParse_readsSettingsFromFlagsAndEnvironmentVariables(t *testing.T) {
 	require.Equal(t, "info 3  ", out)
 }
 
-func TestParse_errorNamesFlagAndItsInvalidValue(t *testing.T) {
+func TestParse_reportsTheFlagAndItsInvalidValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env   map[string]string
@@ -123,7 +123,7 @@ func TestRun_returnsExitStatusForEachKindOfError(t *testing.T) {
 		<-ctx.Done()
 		return boot.IgnoreShutdown(ctx, ctx.Err())
 	}, nil, nil)
-	require.Zero(t, p.Stop(), "the exit status must be 0 if run returns IgnoreShutdown's result after a shutdown")
+	require.Zero(t, p.Stop(), "after a shutdown, the exit status must be 0 for a program that returns the result of IgnoreShutdown")
 	require.Empty(t, p.Stderr.String())
 	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()
@@ -228,7 +228,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestListen_errorNamesFlagAndEnvironmentVariable(t *testing.T) {
+func TestListen_reportsTheFlagAndEnvironmentVariableOfTheAddress(t *testing.T) {
 	t.Parallel()
 	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)

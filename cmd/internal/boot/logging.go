@@ -20,7 +20,7 @@ type Logging struct {
 func (l Logging) Logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
-		level = slog.LevelInfo // cannot happen: the flag allows only known levels
+		level = slog.LevelInfo // this case cannot occur, because the flag allows only known levels
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if IsTerminal(w) {

@@ -20,7 +20,7 @@ func RunAll(ctx context.Context, services ...Service) error {
 		stop func()
 		done chan error
 	}
-	// The services must stop one after the other. So the contexts of the services do not end with ctx, and RunAll cancels them one by one.
+	// The services must stop one after the other. So cancelling ctx must not cancel their contexts. RunAll cancels these one by one.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

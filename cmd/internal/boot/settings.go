@@ -64,7 +64,7 @@ func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFun
 				return value, nil
 			}
 		}
-		return nil, nil // tells kong that no environment variable sets the flag
+		return nil, nil // a nil value tells kong that no environment variable sets the flag
 	}
 }
 

@@ -92,7 +92,9 @@ func (t *Traces) Stop(ctx context.Context) {
 	if err := t.provider.Shutdown(flushing); err != nil {
 		t.logger.WarnContext(ctx, "the last spans were not sent", "error", err)
 	}
-	_ = t.exporter.Shutdown(flushing) // ends a request that is still running; it returns an error if provider.Shutdown has stopped the exporter already
+	// Stop the exporter, to end a request that is still running. Ignore the error: it is not nil if provider.Shutdown has already stopped the
+	// exporter.
+	_ = t.exporter.Shutdown(flushing)
 }
 
 // traceEndpoint returns the URL to which spans are sent, or "" if traces are off.

@@ -52,7 +52,7 @@ func TestTraces_areOffWithoutAReceiver(t *testing.T) {
 		"no variable":      nil,
 		"SDK disabled":     {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"},
 		"another exporter": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"},
-		"only a sampler":   {"OTEL_TRACES_SAMPLER": "always_on"},
+		"no receiver":      {"OTEL_TRACES_SAMPLER": "always_on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func TestTraces_areOffWithoutAReceiver(t *testing.T) {
 	}
 }
 
-func TestTraces_errorNamesTheInvalidVariable(t *testing.T) {
+func TestTraces_reportsTheInvalidVariable(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=127.0.0.1:4318":               "OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL",

@@ -56,7 +56,7 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors is the largest number of wrong characters with which the error for an unknown variable still suggests a known one.
+// maxTypingErrors is the maximum edit distance between an unknown variable and the known variable that its error suggests.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

@@ -23,13 +23,13 @@ func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
 		return err
 	}
 	require.NoError(t, parse("HOME=/", "REELTALLY_DATABASE_URL=x", "REELTALLY_VENDOR_KEY=", "REELTALLY_TOKEN=rt_x", "REELTALLY_TEST_POSTGRES_URL=y", "MY_REELTALLY_SETTING=1"))
-	require.ErrorContains(t, parse("REELTALLY_LISTENINGS=:1"), "the most similar known one is REELTALLY_LISTEN")
+	require.ErrorContains(t, parse("REELTALLY_LISTENINGS=:1"), "unknown environment variable REELTALLY_LISTENINGS: the most similar known one is REELTALLY_LISTEN")
 	err := parse("REELTALLY_DATABSE_URL=secret", "REELTALLY_YOUTUBE_KEY=secret", "REELTALLY_LISTEN=:1")
 	var usage boot.UsageError
 	require.ErrorAs(t, err, &usage)
 	require.EqualError(t, err, "unknown environment variable REELTALLY_DATABSE_URL: the most similar known one is REELTALLY_DATABASE_URL\n"+
 		"unknown environment variable REELTALLY_YOUTUBE_KEY: the most similar known one is REELTALLY_YOUTUBE_API_KEY")
-	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "REELTALLY_COFFEE_MACHINE: the help of each program lists its variables")
+	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "unknown environment variable REELTALLY_COFFEE_MACHINE: the help of each program lists its variables")
 }
 
 func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {

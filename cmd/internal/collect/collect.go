@@ -142,21 +142,21 @@ func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 		return err
 	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource):
 		return &store.DataKindError{Have: have, New: store.DemoData}
-	case have == store.DemoData && c.HasSource() && !c.hasChangedURL():
+	case have == store.DemoData && c.HasSource() && !c.hasCustomURL():
 		return &store.DataKindError{Have: have, New: store.RealData}
 	}
 	return nil
 }
 
-// hasChangedURL reports whether the base URL of at least one source is not the default.
-func (c Config) hasChangedURL() bool {
+// hasCustomURL reports whether the base URL of at least one source is not the default.
+func (c Config) hasCustomURL() bool {
 	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
 		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
 // RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to configure
-// one. If the database would then have both real and made-up numbers, it returns a *store.DataKindError.
+// one. If these sources would mix real and made-up numbers in the database, it returns a *store.DataKindError.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err

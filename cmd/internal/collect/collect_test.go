@@ -48,17 +48,17 @@ func TestCommand_runsCollectorWithAllSourcesUntilStopped(t *testing.T) {
 	require.NotContains(t, p.Stderr.String(), "-key", "the log must contain no credential")
 }
 
-func TestConfig_errorNamesInvalidSetting(t *testing.T) {
+func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env   map[string]string
 		wants []string
 	}{
-		"a key without a vendor":                {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR is not", "ensembledata"}},
-		"a base URL without a vendor":           {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR is not"}},
-		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"names 1 (apify)", "REELTALLY_VENDOR_KEY has 0"}},
-		"two vendors, but only one key":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
-		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"BASE_URL has 1"}},
+		"a key without a vendor":                {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not", "ensembledata"}},
+		"a base URL without a vendor":           {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not"}},
+		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"REELTALLY_VENDOR names 1 (apify) but REELTALLY_VENDOR_KEY has 0"}},
+		"two vendors, but only one key":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR names 2", "REELTALLY_VENDOR_KEY has 1", "each vendor needs its own key"}},
+		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR_BASE_URL has 1"}},
 		"an unknown vendor":                     {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
 		"a missing description file":            {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
 		"an invalid vendor URL":                 {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},
@@ -71,17 +71,17 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 			[]string{"REELTALLY_TIKTOK_RESEARCH_BASE_URL", "gopher"}},
 		"an interval of an unknown tier":          {map[string]string{"REELTALLY_FETCH_INTERVALS": "gold=1d"}, []string{"--fetch-intervals (REELTALLY_FETCH_INTERVALS)", `"gold" is not a tier`}},
 		"an interval that is too long":            {map[string]string{"REELTALLY_FETCH_INTERVALS": "basic=2w"}, []string{"basic is 336h0m0s; it must be from 1h to 7d"}},
-		"a limit of zero requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "-1 for no limit"}},
-		"a token without an account id":           {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
-		"an account id without a token":           {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
-		"an account id that is not a number":      {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
-		"an Instagram URL without version":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "address that ends in a version, such as"}},
-		"a page id without a token":               {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
-		"an Instagram app secret without a token": {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
-		"a Facebook app secret without a token":   {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"a limit of zero requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "it must be 1 or more, or -1 for no limit"}},
+		"a token without an account id":           {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
+		"an account id without a token":           {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
+		"an account id that is not a number":      {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "the account id must be up to 20 digits"}},
+		"an Instagram URL without version":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "the base address must be an http or https address that ends in a version"}},
+		"a page id without a token":               {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"an Instagram app secret without a token": {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_APP_SECRET is set but REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
+		"a Facebook app secret without a token":   {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_APP_SECRET is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
 		"a page id that is not a number":          {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
 		"an invalid metric name":                  {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
-		"a budget of zero":                        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 for no limit"}},
+		"a budget of zero":                        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "it must be 1 or more, or -1 for no limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

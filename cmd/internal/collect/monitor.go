@@ -105,7 +105,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // countResults waits for the status too, so run it at the same time
+	go func() { // countResults also waits for the status, so run it while m.status waits
 		var err error
 		results, err = m.countResults()
 		counted <- err
@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns copies of the given sources with the field Results set. The map resultCounts has the numbers of results: its keys are first the
-// name of a source, and then a class such as "ok".
+// withResults returns copies of the given sources with the field Results set. The map resultCounts has the numbers of results. Its keys are names of
+// sources. The keys of the inner maps are classes of results, such as "ok".
 func withResults(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -139,8 +139,8 @@ func withResults(sources []SourceStatus, resultCounts map[string]map[string]int6
 	return out
 }
 
-// countResults returns the number of results that CountCalls has counted in this process, first by the name of the source, and then by the class of
-// the result, such as "ok".
+// countResults returns the numbers of results that CountCalls has counted in this process. The keys are names of sources. The keys of the inner maps
+// are classes of results, such as "ok".
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.gatherer.Gather()
 	if err != nil {

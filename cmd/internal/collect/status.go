@@ -187,8 +187,8 @@ func freshness(c queue.CollectingState) []Freshness {
 	return out
 }
 
-// queue.FreshWithin is a list of ages. Numbers count as fresh if their age is at most the element at the index freshBy. They count as stale
-// if their age is above the element at the index staleAfter.
+// These are indexes of queue.FreshWithin, a list of ages. Numbers count as fresh up to the age with the index freshBy. They count as stale above
+// the age with the index staleAfter.
 var (
 	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)

@@ -144,7 +144,7 @@ func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_answers503AndExportsDatabaseUp0IfTheDatabaseFails(t *testing.T) {
+func TestMonitor_reportsThatTheDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})

@@ -44,7 +44,7 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	var reads sync.WaitGroup // all reads run at the same time, so that together they take no longer than responseTimeout
+	var reads sync.WaitGroup // all reads run at the same time, so that together they take at most responseTimeout
 	reads.Go(func() { gauge(upDesc, m.databaseUp()) })
 	reads.Go(func() { m.collectReplica(out) })
 	s, err := m.status(context.Background())

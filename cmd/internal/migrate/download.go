@@ -213,8 +213,8 @@ func (r *Remote) listQuery(path string) url.Values {
 	return query
 }
 
-// downloadAll downloads all data of the organisation into the folder dir. If an earlier download was interrupted, downloadAll does not request
-// the lists and histories again that are already in the folder.
+// downloadAll downloads all data of the organisation into the folder dir. If an earlier download was interrupted, downloadAll requests
+// only the lists and histories that are not in the folder yet.
 func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = loadOrCompute(dir, "collections.json", func() ([]collection, error) {
@@ -316,7 +316,7 @@ func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, 
 	if r.demo {
 		about.Source = new(demoSource)
 	}
-	rows := []transfer.Row{about} // this row has no counts; because of it, the import also creates a video that has no points
+	rows := []transfer.Row{about} // the first row has no counts; with it, the import creates the video even if the video has no points
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
 	for _, p := range points {
 		switch {

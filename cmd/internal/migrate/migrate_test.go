@@ -143,11 +143,11 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.intercept = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // refuse these requests with 429: they are more than maxAttempts, because a refusal by the rate limit does not count as an attempt
+		case n <= 2*maxAttempts: // a refusal by the rate limit does not count as an attempt, so there can be more than maxAttempts of them
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:
-			w.Header().Set("Content-Length", "1000") // the body has fewer bytes than this length, so the client sees a broken connection
+			w.Header().Set("Content-Length", "1000") // the body has fewer than 1000 bytes, so the client sees a broken connection
 			_, _ = w.Write([]byte(`{"organisation"`))
 		case n == 2*maxAttempts+2:
 			w.WriteHeader(http.StatusBadGateway)
@@ -184,8 +184,8 @@ func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	for want, change := range map[string]func(*service){
-		"the tier basic": func(s *service) { s.responses["/authenticate"] = `{"organisation":{"tier":"basic"}}` },
-		"masks the numbers": func(s *service) {
+		"the token's organisation has the tier basic": func(s *service) { s.responses["/authenticate"] = `{"organisation":{"tier":"basic"}}` },
+		"the service masks the numbers": func(s *service) {
 			s.responses["/videos"] = strings.Replace(s.responses["/videos"], `"username"`, `"metrics_masked":true,"username"`, 1)
 		},
 		"status 401": func(s *service) {
@@ -194,13 +194,13 @@ func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
 				return true
 			}
 		},
-		"it redirects to": func(s *service) {
+		`it redirects to "https://example.com/"`: func(s *service) {
 			s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 				http.Redirect(w, r, "https://example.com/", http.StatusMovedPermanently)
 				return true
 			}
 		},
-		"not the expected JSON": func(s *service) { s.responses["/videos"] = "<html>" },
+		"the response is not the expected JSON": func(s *service) { s.responses["/videos"] = "<html>" },
 	} {
 		s := newService(t)
 		change(s)
@@ -210,7 +210,7 @@ func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
 	}
 	for _, address := range []string{"", "api.example.com", "ftp://example.com", "https://user:password@example.com", "https://example.com?a=b"} {
 		_, err := NewRemote(address, testToken, nil)
-		require.ErrorContains(t, err, "not the address of an API", address)
+		require.ErrorContains(t, err, fmt.Sprintf("%q is not the address of an API", address))
 	}
 }
 
@@ -220,7 +220,7 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
 	s.responses["/videos"] = "<html>"
 	_, _, err := s.migrate(t, db, dir)
-	require.ErrorContains(t, err, "not the expected JSON")
+	require.ErrorContains(t, err, "the response is not the expected JSON")
 	_, _, err = s.migrate(t, db, dir)
 	require.ErrorContains(t, err, "belongs to another migration")
 }

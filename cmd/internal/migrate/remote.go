@@ -78,7 +78,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// statusError reports that the remote server answered with another status than 200.
+// statusError reports that the remote server answered with a status other than 200.
 type statusError struct {
 	path   string
 	status int

@@ -129,7 +129,7 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get members: campaigns get videos, creators and mixed get accounts
+	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get members: videos in campaigns, accounts in creators and mixed
 	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft                 int                   // number of videos still to generate
 	videos                     map[link.Platform]int // number of videos generated so far

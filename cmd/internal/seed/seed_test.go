@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func world() *sandbox.World { return sandbox.New(sandbox.Options{}).World() }
+// newWorld returns the made-up platforms of a new sandbox.
+func newWorld() *sandbox.World { return sandbox.New(sandbox.Options{}).World() }
 
 func ignoreProgress(seed.Progress) {}
 
@@ -51,7 +52,7 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 func TestFill_storesCountsOfSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, w := newOrganisation(t, db, organisationID), world()
+		o, w := newOrganisation(t, db, organisationID), newWorld()
 		var last seed.Progress
 		require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
 		videos := videosOf(t, o)
@@ -83,7 +84,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			}
 			if truth.State == sandbox.Public {
 				require.Equal(t, today, points[0].Day)
-				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "later counts must not be smaller")
+				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "the present views must not be lower than the stored views")
 			}
 			require.LessOrEqual(t, v.CreatedAt, store.InstantOf(now))
 			if len(v.Labels) > 0 {
@@ -109,7 +110,7 @@ func TestFill_putsCollectionsBelowTheRootOfTheirOwnTree(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrganisation(t, db, organisationID)
-		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 60), ignoreProgress))
+		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 60), ignoreProgress))
 		found, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		names, parents := map[uuid.UUID]string{}, map[string]string{}
@@ -131,7 +132,7 @@ func TestFill_putsCollectionsBelowTheRootOfTheirOwnTree(t *testing.T) {
 func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	o, w := newOrganisation(t, db, organisationID), world()
+	o, w := newOrganisation(t, db, organisationID), newWorld()
 	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignoreProgress))
 	now := db.Clock.Now()
 	today := store.DateOf(now)
@@ -175,7 +176,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))
 			p := planOf(db, plan.videos)
 			p.Days = 400
-			require.NoError(t, seed.Fill(t.Context(), o, world(), p, ignoreProgress))
+			require.NoError(t, seed.Fill(t.Context(), o, newWorld(), p, ignoreProgress))
 			first, complete := p.Today-399, map[link.Platform]int{}
 			for _, v := range videosOf(t, o) {
 				points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, p.Today)
@@ -200,8 +201,8 @@ func TestFill_createsSameDataOnEveryEngine(t *testing.T) {
 	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
 	b.Clock.Set(a.Clock.Now())
 	first, second := newOrganisation(t, a, organisationID), newOrganisation(t, b, organisationID)
-	require.NoError(t, seed.Fill(t.Context(), first, world(), planOf(a, 60), ignoreProgress))
-	require.NoError(t, seed.Fill(t.Context(), second, world(), planOf(b, 60), ignoreProgress))
+	require.NoError(t, seed.Fill(t.Context(), first, newWorld(), planOf(a, 60), ignoreProgress))
+	require.NoError(t, seed.Fill(t.Context(), second, newWorld(), planOf(b, 60), ignoreProgress))
 	require.Equal(t, videosOf(t, first), videosOf(t, second))
 	today := store.DateOf(a.Clock.Now())
 	one, err := first.OrganisationHistory(t.Context(), today-90, today)
@@ -218,16 +219,16 @@ func TestFill_resumesAfterInterruption(t *testing.T) {
 		uninterrupted := storetest.New(t, "sqlite")
 		uninterrupted.Clock.Set(db.Clock.Now())
 		reference := newOrganisation(t, uninterrupted, organisationID)
-		require.NoError(t, seed.Fill(t.Context(), reference, world(), planOf(db, 80), ignoreProgress))
+		require.NoError(t, seed.Fill(t.Context(), reference, newWorld(), planOf(db, 80), ignoreProgress))
 
 		o := newOrganisation(t, db, organisationID)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := seed.Fill(ctx, o, world(), planOf(db, 80), func(seed.Progress) { cancel() })
+		err := seed.Fill(ctx, o, newWorld(), planOf(db, 80), func(seed.Progress) { cancel() })
 		require.ErrorIs(t, err, context.Canceled)
 		written := len(videosOf(t, o))
 		require.NotZero(t, written)
 		require.Less(t, written, 80)
-		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 80), ignoreProgress))
+		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 80), ignoreProgress))
 		require.Equal(t, videosOf(t, reference), videosOf(t, o))
 		today := store.DateOf(db.Clock.Now())
 		one, err := reference.OrganisationHistory(t.Context(), today-90, today)
@@ -236,7 +237,7 @@ func TestFill_resumesAfterInterruption(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, one, two)
 
-		err = seed.Fill(t.Context(), o, world(), planOf(db, 90), ignoreProgress)
+		err = seed.Fill(t.Context(), o, newWorld(), planOf(db, 90), ignoreProgress)
 		require.ErrorIs(t, err, seed.ErrNotEmpty, "Fill must refuse an organisation whose videos belong to another plan")
 	})
 }

@@ -48,8 +48,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout is the largest allowed timeout of a request. After a longer time, boot.Serve closes the connection. So the server can still
-// respond that the request timed out.
+// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the time after which boot.Serve closes the connection, so that the
+// server can still respond that the request timed out.
 const maxRequestTimeout = 50 * time.Second
 
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.

@@ -77,7 +77,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, "serving metrics")), &line))
 	text := requireBody(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
-	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must export a metric for a paused source that only collectors have")
+	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must also export the pauses of sources that only collectors use")
 	var s collect.Status
 	require.NoError(t, json.Unmarshal([]byte(requireBody(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)
@@ -116,7 +116,7 @@ func TestCommand_failsIfPortIsInUse(t *testing.T) {
 	require.Contains(t, stderr, "REELTALLY_LISTEN")
 }
 
-func TestConfig_errorNamesInvalidSetting(t *testing.T) {
+func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	t.Parallel()
 	for variable, value := range map[string]string{
 		"REELTALLY_LISTEN":             "nowhere",
@@ -188,7 +188,7 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 	require.Contains(t, body, `"limit":2,`)
 }
 
-func TestConfig_errorNamesInvalidTierLimit(t *testing.T) {
+func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"gold.read=5":          `"gold.read" is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium`,

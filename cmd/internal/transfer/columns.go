@@ -30,7 +30,7 @@ const (
 	fieldSource
 	fieldRounded
 	fieldRemoved
-	fieldCount // number of the fields above
+	fieldCount // number of fields, without fieldIgnored
 	fieldIgnored
 )
 
@@ -72,9 +72,9 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredBesideAdLink are the names of columns that are ignored only if the file also has the column "ad_link", which files of hosted
+// ignoredIfAdLinkExists are the names of columns that are ignored only if the file also has the column "ad_link", which files of hosted
 // services have. In other files, the meaning of such a column is ambiguous, so the column counts as unknown.
-var ignoredBesideAdLink = []string{"createdat"}
+var ignoredIfAdLinkExists = []string{"createdat"}
 
 var byAlias = func() map[string]field {
 	m := map[string]field{}
@@ -139,7 +139,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 		f, known := c.fieldOf(name)
 		if !known {
 			f = fieldIgnored
-			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredBesideAdLink, foldName(name))) {
+			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredIfAdLinkExists, foldName(name))) {
 				unknown.addName(name)
 			}
 		}

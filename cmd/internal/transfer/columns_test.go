@@ -44,7 +44,7 @@ func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 		many = append(many, strings.Repeat("x", n+1))
 	}
 	_, err = Columns{}.fieldsOfHeader(many)
-	require.ErrorContains(t, err, " and more are not known")
+	require.ErrorContains(t, err, " and more are not known: give the meaning of each with --map")
 }
 
 // Requirements in docs/coverage.md: 11.9-02
@@ -61,7 +61,7 @@ func TestColumns_recogniseTheVideoMembersThatHostedServicesUse(t *testing.T) {
 		require.Equal(t, want, fields[slices.Index(names, name)], name)
 	}
 	_, err = Columns{}.fieldsOfHeader([]string{"link", "created_at"})
-	require.ErrorContains(t, err, `"created_at" is not known`, "created_at must be unknown if the file lacks ad_link, because the column can then mean the time of the upload")
+	require.ErrorContains(t, err, `column "created_at" is not known`, "created_at must be unknown if the file lacks ad_link, because the column can then mean the time of the upload")
 }
 
 // docs/operating.md lists every field with all its aliases.

@@ -34,7 +34,7 @@ const (
 	MonthFirst DateFormat = "month-first" // 12/31/2026
 )
 
-// ColumnFormat says how an import reads the numbers or dates of one column. It has an example.
+// ColumnFormat says how an import reads the numbers or dates of one column, with an example.
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // format of the values; "plain" if all values of the column mean the same in every format
@@ -58,13 +58,12 @@ type formats struct {
 	dates   [fieldCount]DateFormat
 }
 
-// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal point and the
-// second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field has the first value in the column
-// that fits the comment of the field, or "" if there is no such value.
+// evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
+// has the format "day-first" or "month-first".
 type evidence struct {
-	first, second string // a value that is possible only in the first format, and one that is possible only in the second format
-	ambiguous     string // a value that is possible in both formats, with different meanings
-	any           string // any value, for ColumnFormat.Example if the format does not matter
+	first, second string // the first value that is possible only in the first of the two formats, or only in the second; "" if there is none
+	ambiguous     string // the first value that is possible in both formats, with different meanings; "" if there is none
+	any           string // the first value of the column, for ColumnFormat.Example if the format does not matter
 }
 
 // add records a value of the column. It stores the value in *valueOfKind, a field of e, if this field is still empty. The pointer is nil if the value
@@ -80,7 +79,7 @@ func (e *evidence) add(text string, valueOfKind *string) {
 
 // decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value of the column means the same in
 // both formats. decideFormat returns an error if some values have the first format and others the second, or if a value is possible in both formats
-// with different meanings and no other value decides. The parameters are for the text of the error: the flag that sets the format, and its two values.
+// with different meanings and no other value decides. The error names the field, the flag that sets the format, and the two formats.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -97,14 +96,14 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. There are four kinds of values: those that are possible only in the first format (decimal
-// point), those that are possible only in the second format (decimal comma), those with a different meaning in each format, and those that say
-// nothing about the format.
+// addNumber records a value of a column of numbers. The value can be possible only in the format "decimal-point", or only in "decimal-comma". It can
+// have a different meaning in each of these formats, or the same meaning in both.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // decimal is where the value is recorded if its last sign is the decimal sign; group is where it is recorded if that sign separates thousands
+	// If the last point or comma is the decimal sign, the value is stored in *decimal. If it separates thousands, the value is stored in *group.
+	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -122,9 +121,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. There are four kinds of values: those that are possible only in the first format (day first),
-// those that are possible only in the second format (month first), those with a different meaning in each format, and those that say nothing
-// about the format.
+// addDate records a value of a column of dates. The value can be possible only in the format "day-first", or only in "month-first". It can have a
+// different meaning in each of these formats, or the same meaning in both.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -243,8 +241,8 @@ var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?
 // clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. This time is in UTC.
 var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04PM"}
 
-// parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date
-// whose meaning depends on it, such as 03/04/2026.
+// parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date such as
+// 03/04/2026, which has two possible meanings.
 func parseInstant(text string, f DateFormat) (store.Instant, error) {
 	for _, format := range timeFormats {
 		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
@@ -287,10 +285,10 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice. The reader in is for the first time. The function openAgain returns a reader for the
-// second time. The caller must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading copies
-// it to a temporary file, which cleanUp deletes.
-func (r *importRun) readTwice() (in io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
+// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns. The caller
+// must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading copies it to a temporary file,
+// which cleanUp deletes.
+func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
 			return s, func() (io.Reader, error) { _, err := s.Seek(start, io.SeekStart); return s, err }, func() error { return nil }, nil
@@ -307,7 +305,7 @@ func (r *importRun) readTwice() (in io.Reader, openAgain func() (io.Reader, erro
 // guessFormats reads the whole file and detects the formats of its columns. After that, r.In reads the file from the start again. guessFormats
 // returns an error if it cannot detect the format of a column. The caller must call cleanUp after the import.
 func (r *importRun) guessFormats(ctx context.Context) (cleanUp func() error, err error) {
-	in, second, cleanUp, err := r.readTwice()
+	in, openAgain, cleanUp, err := r.readTwice()
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +314,7 @@ func (r *importRun) guessFormats(ctx context.Context) (cleanUp func() error, err
 		err = r.decideFormats(seen)
 	}
 	if err == nil {
-		r.In, err = second()
+		r.In, err = openAgain()
 	}
 	if err != nil {
 		return nil, errors.Join(err, cleanUp())

@@ -10,7 +10,8 @@ import (
 // stateFile is a JSON file with the progress of an export. With it, an interrupted export can continue.
 type stateFile struct {
 	Path string
-	// OnError is called if the state file cannot be written or deleted. The export then goes on. But if it is interrupted, it starts from the beginning.
+	// OnError is called if the state file cannot be written or deleted. The export then goes on. But if the export is interrupted after
+	// that, the next run starts from the beginning.
 	OnError func(error)
 
 	disabled bool // true after save has failed once; further calls of save do nothing

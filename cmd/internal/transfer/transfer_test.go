@@ -105,8 +105,8 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date can be one day after the first point, for two reasons. A source can report the upload date later than the first
-		// counts. And a platform can give the date in another time zone.
+		// The upload date can be one day after the first point, for two reasons. A source can report an upload date that is too late. And
+		// a platform can give the date in another time zone.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
