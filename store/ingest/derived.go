@@ -35,8 +35,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// SumWrites returns the statements that update the organisations' totals after sums have changed. They add to each total the sum in sumsAfter minus
-// the sum in sumsBefore.
+// SumWrites returns the statements that update the organisations' totals after sums have changed. They change each total by the
+// difference between the sum in sumsAfter and the sum in sumsBefore.
 func SumWrites(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))

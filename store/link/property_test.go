@@ -109,7 +109,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	}))
 }
 
-// checkInvariants parses raw and requires what is true for every result of Parse. For example, an accepted link has a canonical link with
+// checkInvariants parses raw and checks the rules that hold for every result of Parse. For example, an accepted link has a canonical link with
 // https, and Parse returns the same result for the canonical link.
 func checkInvariants(t require.TestingT, raw string) {
 	got, err := link.Parse(raw)

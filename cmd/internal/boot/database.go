@@ -30,7 +30,7 @@ type Database struct {
 }
 
 // Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL database, so
-// Open migrates it only with MigrateAny. With any other Migration, the operator must first run `reeltally migrate`.
+// Open migrates it only with MigrateAny. With every other value, the operator must first run `reeltally migrate`.
 type Migration int
 
 const (
