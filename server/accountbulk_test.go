@@ -39,8 +39,8 @@ func accountURLs(first, last int) []string {
 	return links
 }
 
-// claimDueAccounts claims all TikTok accounts that are due to be fetched, as a collector does. It returns the number of claimed accounts by
-// lane, which is their priority in the queue.
+// claimDueAccounts claims all TikTok accounts that are due to be fetched, as a collector does. It counts the claimed accounts by lane. The
+// lane of an account is its priority in the queue.
 func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
@@ -166,7 +166,7 @@ func TestBulkTrackAccounts_addsEachAccountToTheGivenCollections(t *testing.T) {
 			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts(""), 3, "if a collection is unknown, no link must be tracked")
+		require.Len(t, c.accounts(""), 3, "if a collection is unknown, the server must track none of the links")
 	})
 }
 
@@ -208,7 +208,7 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
 
-		t.Run("a subscription that starts after accounts exceeded the preview allowance", func(t *testing.T) {
+		t.Run("after the organisation subscribes, all its accounts are fetched", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDueAccounts())
@@ -252,7 +252,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("status 200 if all entries were stopped, some of them duplicates", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, although some entries are duplicates", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -269,7 +269,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "the error must list each id that belongs to no tracked account: that of a stopped account, of an author who is not tracked, and of a video")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "the error must list each id that belongs to no tracked account: the ids of a stopped account, an author who is not tracked, and a video")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
@@ -282,7 +282,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("status 503 if a short link cannot be resolved temporarily", func(t *testing.T) {
+		t.Run("status 503 if resolving a short link fails temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -223,7 +223,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
-			t.Run("all accounts by pages and by cursors: "+query, func(t *testing.T) {
+			t.Run("pages and cursors both lead to all accounts: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -292,7 +292,7 @@ func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
 		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
 
-		t.Run("the generated client decodes the array and the page", func(t *testing.T) {
+		t.Run("the generated client can decode both forms of the response: an array and a page", func(t *testing.T) {
 			array, err := decode[client.AccountList](c.send(http.MethodGet, "/accounts", nil).requireStatus(http.StatusOK)).AsAccountArray()
 			require.NoError(t, err)
 			require.Len(t, array, 5)
@@ -336,7 +336,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor must be valid with a different limit")
 }
 
-func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
+func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithFiveAccounts(t, a)
@@ -401,7 +401,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("all videos by pages and by cursors", func(t *testing.T) {
+		t.Run("pages and cursors both lead to all videos", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {

@@ -95,7 +95,7 @@ func TestTrackAccount_addsTheAccountToTheGivenCollections(t *testing.T) {
 		require.Contains(t, p.Detail, unknownID)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts("include_linked=true"), 2, "if a collection is unknown, no link must be tracked")
+		require.Len(t, c.accounts("include_linked=true"), 2, "if a collection is unknown, the server must track none of the links")
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 type addressLimit struct {
 	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
 	perMinute   int64
-	description string // what is limited, for error messages: for example "requests without a valid token"
+	description string // the limited requests, as an error message names them: for example "requests without a valid token"
 }
 
 var (

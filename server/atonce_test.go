@@ -48,7 +48,7 @@ func countBy(responses []response, keyOf func(response) string) map[string]int {
 	return out
 }
 
-// countRows returns the number of rows that belong to the organisation of c, for each of the given database tables.
+// countRows counts the rows of the given database tables that belong to the organisation of c. The keys of the result are the tables.
 func (c *caller) countRows(tables ...string) map[string]int {
 	c.t.Helper()
 	out := map[string]int{}

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched with the highest priority. A request
-// with more links is also fetched as soon as possible, but with the lower priority of the organisation's tier.
+// immediateLinks is the maximum number of links in a small bulk request. The videos or accounts of a small request are fetched with the highest
+// priority. Those of a larger request are also fetched as soon as possible, but with the lower priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -131,7 +131,7 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // the link contains the handle of an account instead of its id; the prefix @ keeps a handle from equalling an id
+		case r.link.ID == "": // the link contains the handle of an account instead of its id; the prefix @ prevents a handle from being mistaken for an id
 			key[1] = "@" + r.link.Handle
 		}
 		at, found := seen[key]
@@ -167,8 +167,8 @@ func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan
 	return keptEntries, plan
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, they are the videos or accounts
-// of the first accepted links.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, the first accepted links of the
+// request take precedence.
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched

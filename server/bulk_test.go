@@ -37,8 +37,8 @@ func videoURLs(first, last int) []string {
 	return links
 }
 
-// claimDueVideos claims all TikTok videos that are due to be fetched, as a collector does. It returns the number of claimed videos by lane,
-// which is their priority in the queue.
+// claimDueVideos claims all TikTok videos that are due to be fetched, as a collector does. It counts the claimed videos by lane. The lane
+// of a video is its priority in the queue.
 func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
@@ -161,7 +161,7 @@ func TestBulkTrackVideos_addsEachVideoToTheGivenCollections(t *testing.T) {
 			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.listVideos("").Data, 4, "if a collection is unknown, no link must be tracked")
+		require.Len(t, c.listVideos("").Data, 4, "if a collection is unknown, the server must track none of the links")
 	})
 }
 
@@ -252,7 +252,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(videoURL(n)).String())
 		}
 		a.fetch(factsWithViews(100))
-		t.Run("status 200 if all entries were stopped, some of them duplicates", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped, although some entries are duplicates", func(t *testing.T) {
 			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -286,7 +286,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Len(t, c.listVideos("").Data, 2)
 			require.Equal(t, int32(1), c.stopVideos(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("status 503 if a short link cannot be resolved temporarily", func(t *testing.T) {
+		t.Run("status 503 if resolving a short link fails temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -143,7 +143,7 @@ func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("each collection from before the first page is returned once, although other collections are created and deleted between pages", func(t *testing.T) {
+		t.Run("each collection that exists before the first request is returned once, although other collections are created and deleted between the requests", func(t *testing.T) {
 			timesReturned := map[uuid.UUID]int{}
 			cursor := ""
 			for {
@@ -212,7 +212,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-02, 4.1-01, 4.1-15, 8-12
-func TestListCollections_returnsOnlyOneCollectionWithoutCountsToLowerTiers(t *testing.T) {
+func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -193,8 +193,8 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	return &c.UpdatedAt, nil
 }
 
-// collectionChangedError returns the error response with status 412 to a request that changes or deletes a collection. The cause is a header
-// If-Match that does not contain the ETag of the collection's current version.
+// collectionChangedError returns the error response with status 412. It answers a request that would change or delete a collection, but
+// whose header If-Match does not contain the ETag of the collection's current version.
 func collectionChangedError() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }

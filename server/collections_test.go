@@ -103,7 +103,7 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
-		t.Run("a new collection with the access protected and no password", func(t *testing.T) {
+		t.Run("a new collection with access=protected and without a password", func(t *testing.T) {
 			before := c.collections("").Count
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)

@@ -59,7 +59,7 @@ func TestUpdateCollection_refusesAnOutdatedETagInIfMatch(t *testing.T) {
 			require.Equal(t, http.StatusNoContent, lines(first, c.collectionETag(id, "")))
 			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
 		})
-		t.Run("the ETag without include_counts after a video was added", func(t *testing.T) {
+		t.Run("adding a video does not change the ETag of a response without include_counts", func(t *testing.T) {
 			seen := c.collectionETag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).requireStatus(http.StatusNoContent)

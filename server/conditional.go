@@ -35,7 +35,7 @@ func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, e
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // a deferred function also runs after a panic, so that the server can answer with status 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, because the original writer is also needed after a panic, to answer with status 500
 	return b, next(c)
 }
 
@@ -112,7 +112,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // a deferred function also runs after a panic, so that the server can answer with status 500
+			defer func() { // deferred, because the original writer is also needed after a panic, to answer with status 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}

@@ -328,7 +328,7 @@ func objectsWithMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // "filters" repeats query parameters: some have the name of a metric, but their values are not metrics
+				continue // skip "filters": it contains query parameters of the request, and some of them have the same name as a metric
 			}
 			out = append(out, objectsWithMetrics(e)...)
 			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {

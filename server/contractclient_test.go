@@ -130,7 +130,7 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	op, params := t.contract.match(req.Method, req.URL)
 	var requestFault error
 	if op != nil {
-		requestFault = validRequest(req, op, params, sent)
+		requestFault = validateRequest(req, op, params, sent)
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -148,26 +148,26 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return resp, nil
 }
 
-// validRequest returns an error if a request violates the contract.
-func validRequest(req *http.Request, op *contractOperation, params map[string]string, body []byte) error {
+// validateRequest returns an error if a request violates the contract.
+func validateRequest(req *http.Request, op *contractOperation, params map[string]string, body []byte) error {
 	clone := req.Clone(req.Context())
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
 	return openapi3filter.ValidateRequest(req.Context(), &openapi3filter.RequestValidationInput{
-		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(anyText)})
+		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(acceptAnyURI)})
 }
 
-// absoluteURI returns an error if s is not an absolute URI. It validates texts with the format "uri" in responses.
-func absoluteURI(s string) error {
+// checkAbsoluteURI returns an error if s is not an absolute URI. It validates texts with the format "uri" in responses.
+func checkAbsoluteURI(s string) error {
 	if u, err := url.Parse(s); err != nil || u.Host == "" {
 		return errors.New("the text is not an absolute URI")
 	}
 	return nil
 }
 
-// anyText accepts every text for the format "uri" in requests. Links in requests need not be URIs, because the server also accepts links
+// acceptAnyURI accepts every text for the format "uri" in requests. Links in requests need not be URIs, because the server also accepts links
 // without https.
-func anyText(string) error { return nil }
+func acceptAnyURI(string) error { return nil }
 
 // contractOptions returns options for validating requests and responses. validateURI validates texts with the format "uri". It returns an
 // error if a text is invalid.
@@ -216,7 +216,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: op.Route},
-		Status:                 status, Header: resp.Header, Options: contractOptions(absoluteURI),
+		Status:                 status, Header: resp.Header, Options: contractOptions(checkAbsoluteURI),
 	}
 	input.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
@@ -268,9 +268,9 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	}
 }
 
-// internalTexts contains texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. If the value
-// of a text is nil, no response may contain the text. Otherwise, the value is a pattern, and a response may contain the text if it does not
-// match the pattern. The text is searched first, because this is much faster than matching the pattern.
+// internalTexts maps texts that reveal internals of the server to patterns. Such texts are, for example, SQL, names of drivers, errors of Go
+// and file paths. If the pattern is nil, no response may contain the text. Otherwise, a response with the text is allowed if it does not match
+// the pattern. The text is searched first, because this is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

@@ -98,8 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. serverNumber
-// is the number of the test server. It and the seed determine all random requests.
+// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The seed and
+// serverNumber, the number of the test server, determine all random requests.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -125,7 +125,7 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	return &fuzz{generator: g, t: t, nextOperation: int(serverNumber) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests, to each operation of the contract in turn. It fails the test if a response was wrong.
+// run sends the given number of requests, about equally many to each operation of the contract. It fails the test if a response was wrong.
 func (f *fuzz) run(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
@@ -203,14 +203,14 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
 	f.tally.add(f.t, r.op.id, resp.StatusCode, elapsed)
-	if fault := r.unexpectedStatus(resp); fault != "" {
+	if fault := r.statusFault(resp); fault != "" {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, fault, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
 	return resp, body
 }
 
-// unexpectedStatus returns the reason why the status of a response is wrong, or "" if the status is the expected one.
-func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
+// statusFault returns the reason why the status of a response is wrong, or "" if the status is the expected one.
+func (r *generatedRequest) statusFault(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -218,7 +218,7 @@ func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 	case r.want == expectValid && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
 		return "the server refused a valid request"
 	case r.want == expect400 && status != http.StatusBadRequest, r.want == expect4xx && (status < 400 || status == http.StatusTooManyRequests):
-		return "the server did not refuse an invalid request with 4xx"
+		return "an invalid request was not refused with the expected status"
 	case r.want == expectStatus && status != r.status:
 		return fmt.Sprintf("the status must be %d", r.status)
 	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allowListsAllMethods(r.op, resp.Header.Get("Allow")):

@@ -74,8 +74,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 // cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// toCell returns the cell for the JSON value of a member. The value is empty if the list entry lacks the member. The cell of an absent or
-// null member is nil.
+// toCell converts the JSON value of a member to a cell. If the member is null, or if it is absent and value is therefore empty, the cell is
+// nil.
 func toCell(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member

@@ -144,7 +144,7 @@ func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
 			}
 		}
 		if column := slices.Index(rows[0], "video_length"); column >= 0 && len(entries) > 0 {
-			require.Equal(t, "12,5", rows[1][column], "%s: a spreadsheet would read 12.5 as a date", target)
+			require.Equal(t, "12,5", rows[1][column], "%s: the number must have a decimal comma, because a spreadsheet would read 12.5 as a date", target)
 		}
 	}
 	commas := c.send(http.MethodGet, "/videos", nil, "Accept", "text/csv; delimiter=comma").requireStatus(http.StatusOK)
@@ -207,8 +207,8 @@ func TestAcceptHeader_ofBrowsersAndHTTPLibrariesSelectsJSON(t *testing.T) {
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/*": "application/json", "Application/JSON": "application/json", "application/json;charset=UTF-8": "application/json",
-		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // the value that Java's HTTP client sends by default
-		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // the value that browsers send
+		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // Java's HTTP client sends this header by default
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // browsers send this header
 		"text/csv;q=0.4, application/json;q=0.5":                          "application/json", "text/csv;q=0, */*": "application/json",
 		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/csv; delimiter=tab, */*": "application/json", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
 	} {

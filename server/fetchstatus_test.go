@@ -15,7 +15,7 @@ import (
 )
 
 // Requirements in docs/coverage.md: 11.1-01, 11.1-03, 11.1-06
-func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
+func TestFetchStatus_selectsRowsOfListsAndChangesTheirETags(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

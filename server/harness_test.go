@@ -39,7 +39,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
-		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // the decoder returns a body of this media type as one text
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // decodes a body of this media type to one string
 	}
 	code := m.Run()
 	if code == 0 && runsAllTests() {

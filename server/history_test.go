@@ -56,12 +56,12 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
-		t.Run("the history includes the days start_date and end_date", func(t *testing.T) {
+		t.Run("the history must include the days start_date and end_date", func(t *testing.T) {
 			got := c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.videoHistory(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("days before the first fetch and after the last fetch", func(t *testing.T) {
+		t.Run("no points before the first fetch and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.videoHistory(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
@@ -117,7 +117,7 @@ func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-02, 4.2-22
-func TestVideoHistory_returnsOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T) {
+func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses has the expected results for hostile links, by the check that refuses the link. A request with only this link gets the
-// given status and code. In a bulk request, the result of the link is failure. If connection is true, the server connects to a platform
+// hostileResponses maps each check that refuses hostile links to the expected responses. The response to a request with a single link has
+// status and code. The response to a bulk request has the code failure for this link. If connection is true, the server connects to a platform
 // before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int

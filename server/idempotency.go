@@ -67,7 +67,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // a panic of the operation leaves this status unchanged, and finishKey then releases the key
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, result keeps this status, so that finishKey releases the key
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {

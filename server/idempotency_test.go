@@ -188,8 +188,8 @@ func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	})
 }
 
-// TestIdempotency_keyCanBeUsedAgainAfterAPanic makes the handler panic, which must return status 500. A later request with the same
-// Idempotency-Key must succeed.
+// TestIdempotency_keyCanBeUsedAgainAfterAPanic makes the handler of a request panic, so the response has status 500. A later request with
+// the same Idempotency-Key must succeed.
 func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -22,8 +22,8 @@ const (
 	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
-	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. So callers
-	// without a valid token use at most this many database connections. The connection pool has at least eight connections.
+	// maxNewLookUps is the maximum number of concurrent database look-ups of new tokens. A token is new if this server has not accepted it
+	// before. Callers without a valid token thus use at most this many database connections. The connection pool has at least eight.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
@@ -34,7 +34,8 @@ const (
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
 type tokenHash [sha256.Size]byte
 
-// identities looks up secrets, which are tokens or the secrets of sessions, and caches the results. It is safe for concurrent use.
+// identities finds the token and the organisation that belong to a secret, and caches the results. A secret is a token or the secret of a
+// session. identities is safe for concurrent use.
 type identities struct {
 	store         *store.Store
 	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database
@@ -137,7 +138,7 @@ func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, add
 			return store.Identity{}, err
 		}
 		defer func() {
-			if !refusesToken(err) {
+			if !isTokenRefusal(err) {
 				i.addressLimits.giveBack(ctx, unknownTokens, address)
 			}
 		}()
@@ -149,7 +150,7 @@ func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, add
 		i.refused.Remove(hash)
 		i.known.Add(hash, knownIdentity{id, now})
 		i.recordUse(ctx, id.Token.ID, now)
-	case refusesToken(err):
+	case isTokenRefusal(err):
 		i.known.Remove(hash)
 		i.refused.Add(hash, refusedToken{err, now})
 	}
@@ -159,8 +160,8 @@ func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, add
 // forgetToken removes a token or the secret of a session from the cache of valid secrets.
 func (i *identities) forgetToken(secret string) { i.known.Remove(sha256.Sum256([]byte(secret))) }
 
-// refusesToken returns true if err says that the token is unknown, expired or revoked. It returns false for any other error and for nil.
-func refusesToken(err error) bool {
+// isTokenRefusal returns true if err says that the token is unknown, expired or revoked. It returns false for any other error and for nil.
+func isTokenRefusal(err error) bool {
 	return errors.Is(err, store.ErrTokenUnknown) || errors.Is(err, store.ErrTokenExpired) || errors.Is(err, store.ErrTokenRevoked)
 }
 

@@ -227,9 +227,9 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. Each text has the same form as the text that it replaces, and nearly the
-// same position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. Every other
-// text contains a four-digit number with the same first three digits as oldFirst. These three digits are replaced by those of newFirst.
+// unknownItems returns an inventory of items that do not exist. It has a changed copy of each text in items. The copy has the same form as
+// the original, and nearly the same position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one
+// character is changed. In every other text, the first three digits of oldFirst are replaced by those of newFirst.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
@@ -258,7 +258,7 @@ func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	return unknown
 }
 
-// changeOneCharacter returns s with a different character before its last character. The result and s are close together in every sort
+// changeOneCharacter returns a copy of s in which the second-to-last character is different. The copy and s are close together in every sort
 // order.
 func changeOneCharacter(s string) string {
 	letters := []byte(s)

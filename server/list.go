@@ -68,7 +68,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	out := &listBuffer{}
 	encode := func(encoded []byte, row *R) ([]byte, error) { return l.encode(encoded, row, view) }
 	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) {
-		out.begin(l.members != nil || l.page.paginated) // drops the rows of an earlier attempt, which a replica could not complete
+		out.begin(l.members != nil || l.page.paginated) // if a replica failed while it read the rows, FromReplica calls this function again, and begin drops the rows that were already read
 		return l.find(org, l.page.window(pageView, s.maxPage), func(row *R) error { return addRow(out, row, encode, s.maxPage) })
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 }
 
 // listBuffer has the JSON of the part of a list response that is not sent yet, in blocks of about listBufferBytes. While w is nil, it keeps
-// all blocks. Otherwise it sends each block that is full.
+// all blocks. After w is set, it sends each block as soon as the block is full.
 type listBuffer struct {
 	blocks  []*bytes.Buffer
 	rows    int   // number of rows that were added
@@ -268,7 +268,7 @@ func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error
 	return nil
 }
 
-// send sends and drops all blocks. The first call also sends the status 200.
+// send sends all blocks and then drops them. The first call also sends the status 200.
 func (b *listBuffer) send() error {
 	if !b.started {
 		b.started = true

@@ -79,9 +79,9 @@ func heapBytes() uint64 {
 	return stats.HeapAlloc
 }
 
-// serveMetered calls the HTTP handler directly with a GET request and requires status 200. If keepBody is true, the result contains the
-// response body. Otherwise, the result has only the size of the body.
-func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
+// measureGet calls the HTTP handler directly with a GET request, requires status 200 and measures the response. If keepBody is true, the
+// result contains the response body. Otherwise, the result has only the size of the body.
+func (c *caller) measureGet(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
 	require.NoError(c.t, err)
@@ -99,12 +99,12 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 1000, 400)
 
-	measured := c.serveMetered("/videos?limit=5000", false)
+	measured := c.measureGet("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "each write must be smaller than 256 KiB")
 	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(12<<20), "the heap must grow by less than 12 MiB during the request")
 
-	got := c.serveMetered("/videos?limit=5000", true)
+	got := c.measureGet("/videos?limit=5000", true)
 	var page client.VideoPage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	require.Len(t, page.Data, 1000)
@@ -165,7 +165,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 				for target := list; target != ""; pages++ {
 					got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 					rows := rowsIn(t, got)
-					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: a page must not have %d bytes in %d rows", target, len(got.body), len(rows))
+					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: the page is too large: it has %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
 						id := row.id()
 						require.False(t, seen[id], "%s was returned twice", id)

@@ -43,7 +43,7 @@ func showAccounts(v *visit) error {
 		if part != "accounts" {
 			return v.refuseCSV()
 		}
-		maps.Copy(query, firstRows)
+		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.AccountPage
 	if err := v.get("/accounts", query, &found); err != nil {
@@ -65,7 +65,7 @@ type accountPage struct {
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
-	Uploads     *uploads // diagram of the latest uploads; nil if the upload days and views of too few videos are known
+	Uploads     *uploads // diagram of the latest uploads; nil if too few videos have a known upload day and known views
 	Collections []client.Collection
 	Waits       bool // true if the page reloads itself until new numbers have arrived
 }
@@ -109,7 +109,7 @@ func showAccount(v *visit) error {
 	case "history":
 		return v.sendHistory("account-history", content.Chart)
 	case "videos":
-		maps.Copy(query, firstRows)
+		maps.Copy(query, csvRowsQuery)
 	case "":
 	default:
 		return v.refuseCSV()

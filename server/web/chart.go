@@ -24,7 +24,7 @@ type metric struct {
 type point struct {
 	Day     store.Date
 	Values  []*int64
-	Gains   []*int64 // change of each metric since the day before; nil if a number of one of the two days is unknown
+	Gains   []*int64 // change of each metric since the day before; nil if the number of either day is unknown
 	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
 	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
 	Source  string

@@ -112,7 +112,7 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // URL query of the same page, with Subtree true instead of false or false instead of true
+	Link        string              // URL query of the same page with the opposite value of Subtree
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
@@ -164,7 +164,7 @@ func showCollection(v *visit) error {
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
 		query := content.View.Query()
-		maps.Copy(query, firstRows)
+		maps.Copy(query, csvRowsQuery)
 		var members client.CollectionVideoPage
 		if err := v.get(path+"/videos", query, &members); err != nil {
 			return err

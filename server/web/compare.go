@@ -32,7 +32,7 @@ type comparedVideo struct {
 }
 
 // showComparison shows the views of up to five videos in one chart. Each line of the chart is scaled so that its highest value is 100. The
-// table shows the views themselves.
+// table shows the unscaled views.
 func showComparison(v *visit) error {
 	p, err := v.period()
 	if err != nil {

@@ -37,7 +37,7 @@ func (v *visit) sendCSV(fileNamePrefix string, rows [][]string) error {
 	return err
 }
 
-// csvNumber returns a number for a CSV file: its digits as in the answer of the API, or "" if it is unknown.
+// csvNumber returns the digits of a number for a CSV file, without thousands separators. It returns "" if the number is unknown.
 func csvNumber(n *int64) string {
 	if n == nil {
 		return ""
@@ -67,8 +67,8 @@ func csvValue(cell any) string {
 	return formatPlain(cell)
 }
 
-// firstRows are the parameters of a request to the API for the rows of a CSV file: the first maxCSVRows rows of the list.
-var firstRows = url.Values{"page": {"1"}, "limit": {strconv.Itoa(maxCSVRows)}}
+// csvRowsQuery contains the query parameters that request the rows of a CSV file from the API: the first maxCSVRows rows of the list.
+var csvRowsQuery = url.Values{"page": {"1"}, "limit": {strconv.Itoa(maxCSVRows)}}
 
 // sendVideos sends a list of videos as a CSV file with the shown columns.
 func (v *visit) sendVideos(name string, t tableView, videos []client.Video) error {

@@ -20,7 +20,7 @@ const maxListedTargets = 100
 type operationsPage struct {
 	Status   collectingStatus
 	Statuses []statusTotal
-	Shown    string // fetch status whose videos and accounts are listed; "" if none is chosen
+	Shown    string // the chosen fetch status: the page lists the videos and accounts with this status; "" if none is chosen
 	Targets  []queue.TargetStatus
 	Version  string // version of the server
 	API      string // version of the API
@@ -97,8 +97,8 @@ func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
-// showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see this
-// page get the page for unknown addresses.
+// showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who are not allowed to
+// see this page get the page for unknown addresses.
 func showOperations(v *visit) error {
 	if !v.maySeeOperations() {
 		return errNotFound

@@ -18,10 +18,10 @@ type tile struct {
 	Ratio  *float64 // a percentage that the tile shows instead of Value
 	IsRate bool     // true if the tile shows Ratio instead of Value
 	Change *int64   // the change of Value in the period; nil if it is unknown
-	Before *int64   // if PerDay is true, the sum of the previous period; otherwise the change in that period; nil if it is unknown
+	Before *int64   // the sum of the previous period if PerDay is true, otherwise the change in the previous period; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // if true, the tile does not show Change, but the first of Percent, Unknown and Stopped that is not nil
+	Plain    bool     // true if the tile shows Percent, Unknown or Stopped (the first one that is not nil) instead of Change
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
@@ -92,7 +92,7 @@ func showOverview(v *visit) error {
 	if err := v.get("/statistics/videos", nil, &statistics); err != nil {
 		return err
 	}
-	content.Statuses, content.Total = withoutNewNumbers(statistics.ByStatus), statistics.Total
+	content.Statuses, content.Total = statusesWithoutNewNumbers(statistics.ByStatus), statistics.Total
 	for _, list := range []struct {
 		videos *[]client.Video
 		query  url.Values
@@ -197,8 +197,9 @@ func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	return sum
 }
 
-// withoutNewNumbers returns how many videos get no new numbers, by fetch status. It leaves out statuses that no video has.
-func withoutNewNumbers(s client.StatusCounts) []statusCount {
+// statusesWithoutNewNumbers returns each fetch status whose videos get no new numbers, with the number of these videos. It leaves out
+// statuses that no video has.
+func statusesWithoutNewNumbers(s client.StatusCounts) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},
 		{"restricted", s.Restricted}, {"gone", s.Gone}, {"pending", s.Pending}} {

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// maxFound is how many videos, how many accounts and how many collections a search shows at most.
+// maxFound is the maximum number of videos that a search shows, and also the maximum number of accounts and of collections.
 const maxFound = 6
 
 // searchPage is the data for the template of the page of search results.

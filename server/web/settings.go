@@ -19,7 +19,7 @@ import (
 // settingsPage is the data for the template of the settings page.
 type settingsPage struct {
 	Account     client.Authentication
-	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor may not manage tokens
+	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
 	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
 	Webhooks    webhookSettings
 	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
@@ -130,7 +130,7 @@ const themeCookie = "reeltally_theme"
 // themes are the colour schemes that a visitor can choose. "" means the colour scheme of the visitor's system.
 var themes = []string{"", "light", "dark"}
 
-// setTheme stores the colour scheme that the visitor chose in the form in a cookie.
+// setTheme stores the chosen colour scheme in a cookie. The request contains the form in which the visitor chose it.
 func setTheme(v *visit) error {
 	theme := v.r.PostFormValue("theme")
 	if !slices.Contains(themes, theme) {

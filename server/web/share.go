@@ -73,7 +73,7 @@ type shareMetric struct {
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
-// shareSums are the metrics that have sums, by name.
+// shareSums maps the name of each metric that has a sum to the functions that return the sum.
 var shareSums = map[string]shareMetric{
 	"views":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Views }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
 	"likes":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Likes }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
@@ -101,8 +101,8 @@ func (d displaySettings) metrics() []shareMetric {
 	return out
 }
 
-// shareVisit is a request for a share page by a visitor who may see the page. Its requests to the API can read only data of the shared
-// collection.
+// shareVisit is the visit of a share page by a visitor who is allowed to see the page. It can read only data of the shared collection from
+// the API.
 type shareVisit struct {
 	visit    *visit
 	share    store.Share
@@ -115,10 +115,9 @@ func (s *shareVisit) get(subPath string, query url.Values, result any) error {
 	return s.visit.get("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
 }
 
-// newShareVisit returns a visit of a share page. Its requests to the API have the rights of the collection's organisation, and can only
-// read.
+// newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the collection's organisation.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // only this copy of v gets the identity: an error page, which is rendered from v, then shows nothing of the organisation
+	own := *v // only this copy contains the organisation: an error page is rendered from v, so it shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err
@@ -376,7 +375,7 @@ func lastDay(closesAt *time.Time) string {
 	return closesAt.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
 }
 
-// endOfDay returns the end of a UTC day, which a form field contains as YYYY-MM-DD. It returns nil if day is "".
+// endOfDay parses a UTC day of the form YYYY-MM-DD from a form field, and returns the time when the day ends. It returns nil if day is "".
 func endOfDay(day string) (*time.Time, error) {
 	if day == "" {
 		return nil, nil //nolint:nilnil // without a last day, the share page stays open, which is not an error

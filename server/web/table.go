@@ -11,7 +11,7 @@ const pageSize = 50
 // tableView says how the rows of a table are sorted, and which page of the table is shown. Visitors can bookmark and share this view,
 // because the address of the page contains it.
 type tableView struct {
-	Column     string // member of the API's records by which the rows are sorted
+	Column     string // the rows are sorted by this member of the API's records
 	Ascending  bool
 	Page       int
 	TotalPages int64

@@ -181,7 +181,7 @@ type progress struct {
 	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
 	Arrived []firstFetch // the videos and accounts that were fetched for the first time since the last request for progress
 	Rounds  int          // number of requests for progress that the page has already sent
-	Ended   bool         // true if the page sends no more requests although numbers are missing
+	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
 }
 
 // firstFetch is a newly tracked video or account after its first fetch: its fetch status and its views or followers.
@@ -197,13 +197,13 @@ func (p progress) Done() int { return p.Total - len(p.Waiting) }
 const (
 	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
 	maxRounds = 120
-	// maxLookUps is how many videos and accounts the server looks up at most for one request for progress. Each look-up is a request to the
-	// API.
+	// maxLookUps is the maximum number of videos and accounts that the server looks up for one request for progress. Each look-up is a
+	// request to the API.
 	maxLookUps = 10
 )
 
 // showProgress answers a request of the page that tracks links. The response says which of the tracked videos and accounts have their first
-// numbers now. The form in the request contains those that had no numbers at the previous request.
+// numbers now. The form in the request lists the videos and accounts that had no numbers at the previous request.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
@@ -247,8 +247,8 @@ func showProgress(v *visit) error {
 // one bulk request and 500 accounts with another.
 const maxPasted = 1000
 
-// recentVideos returns the organisation's newest videos by id, as many as waitingItems has entries. It returns an empty map if waitingItems
-// contains no video, or if the tier masks metrics.
+// recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most as many videos as
+// waitingItems has entries. The map is empty if waitingItems contains no video, or if the tier masks metrics.
 func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
 	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {

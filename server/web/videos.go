@@ -60,7 +60,7 @@ func showVideos(v *visit) error {
 		if part != "videos" {
 			return v.refuseCSV()
 		}
-		maps.Copy(query, firstRows)
+		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.VideoPage
 	if err := v.get("/videos", query, &found); err != nil {

@@ -149,10 +149,10 @@ type Options struct {
 type Pages struct {
 	Options
 	base      string                                        // path of AppURL without a slash at the end; all links begin with it
-	templates func() (map[string]*template.Template, error) // returns the template of each page; parses all templates when it is called first
+	templates func() (map[string]*template.Template, error) // returns the template of each page; the first call parses all templates
 	assets    map[string]asset
 	guides    []guide
-	sameSite  *http.CrossOriginProtection // refuses POST requests that a page of another site made the browser send
+	sameSite  *http.CrossOriginProtection // refuses POST requests that come from pages of other sites
 	handler   http.Handler
 }
 
