@@ -296,7 +296,7 @@ func (b *tampering) changeEachItem(s *response, changeItem func(id string, item 
 func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	switch v := v.(type) {
 	case object:
-		if id := b.tamperedIDIn(v); id != "" {
+		if id := b.findTamperedID(v); id != "" {
 			visit(id, v)
 			return
 		}
@@ -310,9 +310,9 @@ func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the value of a member of the JSON object if this value is in tampering.tamperedIDs. If no member has such a value, it
+// findTamperedID returns the value of a member of the JSON object if this value is in tampering.tamperedIDs. If no member has such a value, it
 // returns "".
-func (b *tampering) tamperedIDIn(o object) string {
+func (b *tampering) findTamperedID(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
 			return id

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// facebookOwnPage returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
-func (w *World) facebookOwnPage() identity {
+// pageOfFacebookToken returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
+func (w *World) pageOfFacebookToken() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {
 		number++
@@ -37,7 +37,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		}
 		switch {
 		case pathIsMe(q.path) && edge == "accounts" && len(q.path) == 2:
-			return s.serveFacebookOwnPages(c, q, owner)
+			return s.serveFacebookPagesOfUser(c, q, owner)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
 		case edge == "video_insights":

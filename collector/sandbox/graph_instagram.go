@@ -28,8 +28,8 @@ func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hashTexts(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// instagramOwnAccount returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
-func (w *World) instagramOwnAccount() identity {
+// accountOfInstagramToken returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
+func (w *World) accountOfInstagramToken() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {
 		number++
@@ -38,17 +38,17 @@ func (w *World) instagramOwnAccount() identity {
 }
 
 // InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
-func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwnAccount().handle }
+func (s *Sandbox) InstagramAccount() string { return s.world.accountOfInstagramToken().handle }
 
 // serveInstagram answers /instagram/VERSION/…: the account of InstagramToken, its posts with their insights, and other accounts by business
 // discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
-		own := s.world.instagramOwnAccount()
+		own := s.world.accountOfInstagramToken()
 		id := q.path[0]
 		switch {
 		case id == instagramUserID(own.number) && len(q.path) == 1:
-			return s.instagramOwnNode(c, own).replyWithFields(q.fields)
+			return s.instagramTokenAccountNode(c, own).replyWithFields(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, false) })
@@ -72,9 +72,9 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 	})
 }
 
-// instagramOwnNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
+// instagramTokenAccountNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
 // which a request reads another professional account by its handle.
-func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
+func (s *Sandbox) instagramTokenAccountNode(c *call, own identity) graphNode {
 	n := s.instagramUserNode(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
 		name, given := f.modifiers["username"]

@@ -21,7 +21,9 @@ func (r testServer) getFacebook(t *testing.T, path string, pairs ...string) answ
 	return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", FacebookToken)...), "")
 }
 
-func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwnAccount().number) }
+func (r testServer) tokenAccountID() string {
+	return instagramUserID(r.World().accountOfInstagramToken().number)
+}
 
 // requireGraphError requires that an answer is an error of the Graph API with the given status, code and text. If the subcode is not 0, the
 // error must also have this subcode.
@@ -43,7 +45,9 @@ func TestGraph_checksAppSecretProof(t *testing.T) {
 	r := newTestServer(t)
 	// proof is the hex HMAC-SHA256 of InstagramToken with the key MetaAppSecret. It was computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
-	request := func(pairs ...string) answer { return r.getInstagram(t, r.ownID(), append(pairs, "fields", "id")...) }
+	request := func(pairs ...string) answer {
+		return r.getInstagram(t, r.tokenAccountID(), append(pairs, "fields", "id")...)
+	}
 	requireRefused := func(a answer, message string) {
 		t.Helper()
 		requireGraphError(t, a, 400, 100, 0, message)
@@ -96,7 +100,7 @@ func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 func TestGraph_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	own := r.ownID()
+	own := r.tokenAccountID()
 	for fields, message := range map[string]string{
 		"id,": "Syntax error", "id{": "Syntax error", "id}": "Syntax error", "media.limit(1": "Syntax error", "media.limit": "Syntax error", "media{id}}": "Syntax error",
 		"media.limit(1){}": "Syntax error", "Id": "Syntax error", "id username": "Syntax error",
@@ -129,7 +133,7 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	requireGraphError(t, r.getFacebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
 	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "Some of the aliases you requested do not exist")
 	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "Unsupported get request")
-	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
+	mine := r.World().listedVideos(r.World().pageOfFacebookToken(), testNow)[0]
 	requireGraphError(t, r.getFacebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "The value must be a valid insights metric")
 }
 
@@ -142,7 +146,7 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	var seen []string
 	after := ""
 	for range codes {
-		a := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
+		a := r.getInstagram(t, r.tokenAccountID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
 		require.Equal(t, http.StatusOK, a.StatusCode, a.text)
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
 		found := valueAt(t, a.decodeJSON(t), "business_discovery").(object)
@@ -170,19 +174,19 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	}
 	require.Equal(t, codes, seen)
 	for _, c := range []AccountCategory{AccountPrivate, AccountGone} {
-		a := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, c)+"){id}")
+		a := r.getInstagram(t, r.tokenAccountID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, c)+"){id}")
 		requireGraphError(t, a, 400, 110, 2207013, "Invalid user id")
 	}
-	empty := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, AccountEmpty)+"){id,media{id}}")
+	empty := r.getInstagram(t, r.tokenAccountID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, AccountEmpty)+"){id,media{id}}")
 	require.NotContains(t, valueAt(t, empty.decodeJSON(t), "business_discovery"), "media")
 }
 
 func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	page := r.getInstagram(t, r.ownID()+"/media", "fields", "shortcode,like_count", "limit", "2").decodeJSON(t)
+	page := r.getInstagram(t, r.tokenAccountID()+"/media", "fields", "shortcode,like_count", "limit", "2").decodeJSON(t)
 	require.Len(t, page["data"], 2)
-	require.Contains(t, valueAt(t, page, "paging", "next"), "/instagram/v25.0/"+r.ownID()+"/media?")
+	require.Contains(t, valueAt(t, page, "paging", "next"), "/instagram/v25.0/"+r.tokenAccountID()+"/media?")
 	id := valueAt(t, page, "data", 0, "id").(string)
 	truth, _ := r.World().Video(link.Instagram, valueAt(t, page, "data", 0, "shortcode").(string), testNow)
 	got := r.getInstagram(t, id+"/insights", "metric", "views,saved").decodeJSON(t)
@@ -228,7 +232,7 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 	require.Positive(t, short, "some pages of the list must be short although more pages follow")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
-	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
+	mine := r.World().listedVideos(r.World().pageOfFacebookToken(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.getFacebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").decodeJSON(t)
 	require.Len(t, insights["data"], 2, "both metrics, the views and the actions, must be returned")
@@ -239,7 +243,7 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 func TestGraph_faultsReturnErrorsInFormatOfMeta(t *testing.T) {
 	t.Parallel()
 	for source, request := range map[string]func(r testServer) answer{
-		"instagram": func(r testServer) answer { return r.getInstagram(t, r.ownID(), "fields", "username") },
+		"instagram": func(r testServer) answer { return r.getInstagram(t, r.tokenAccountID(), "fields", "username") },
 		"facebook":  func(r testServer) answer { return r.getFacebook(t, "natgeo", "fields", "username,followers_count") },
 	} {
 		r := newTestServer(t)

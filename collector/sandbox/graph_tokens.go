@@ -59,14 +59,14 @@ func (m *metaApp) checkProof(values url.Values) *reply {
 	return &bad
 }
 
-// ownPages is the number of pages on which the owner of FacebookUserToken has a role.
-const ownPages = 3
+// systemUserPageCount is the number of pages on which the owner of FacebookUserToken has a role.
+const systemUserPageCount = 3
 
 // FacebookPages returns the ids of the pages on which the owner of FacebookUserToken has a role. FacebookToken belongs to the first of
 // these pages.
 func (w *World) FacebookPages() []string {
 	var ids []string
-	for number := w.facebookOwnPage().number; len(ids) < ownPages; number++ {
+	for number := w.pageOfFacebookToken().number; len(ids) < systemUserPageCount; number++ {
 		if w.accountCategory(link.Facebook, number) == AccountNormal {
 			ids = append(ids, w.accountByNumber(link.Facebook, number).id)
 		}
@@ -87,7 +87,7 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	case FacebookUserToken:
 		return "", true
 	case FacebookToken:
-		return s.world.facebookOwnPage().id, true
+		return s.world.pageOfFacebookToken().id, true
 	}
 	for _, id := range s.world.FacebookPages() {
 		if token == facebookPageToken(id, generation) {
@@ -97,9 +97,9 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// serveFacebookOwnPages answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
+// serveFacebookPagesOfUser answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
 // belongs to a page and not to the system user, it returns an error.
-func (s *Sandbox) serveFacebookOwnPages(c *call, q graphRequest, owner string) reply {
+func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
 	}
