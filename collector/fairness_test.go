@@ -169,11 +169,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
-	settings := map[string]string{}
-	for _, line := range w.sandbox.Settings(w.url) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
+	settings := w.sandbox.Settings(w.url)
 	client := fetch.New(fetch.Options{Timeout: clockSlowdown * timeout, Transport: w.transport})
 	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast.Queue, Now: db.Clock.Now})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -93,26 +92,18 @@ func (h *hostileTest) researchSource() source.Source {
 	return s
 }
 
-func (h *hostileTest) setting(name string) string {
-	for _, line := range h.sandbox.Settings(h.url) {
-		if value, ok := strings.CutPrefix(line, name+"="); ok {
-			return value
-		}
-	}
-	h.t.Fatalf("the sandbox has no %s", name)
-	return ""
-}
-
 func (h *hostileTest) instagramSource() source.Source {
-	s, err := instagram.New(instagram.Options{BaseURL: h.setting("REELTALLY_INSTAGRAM_BASE_URL"), Token: h.setting("REELTALLY_INSTAGRAM_ACCESS_TOKEN"),
-		AccountID: h.setting("REELTALLY_INSTAGRAM_ACCOUNT_ID"), Client: h.client, Now: h.db.Clock.Now})
+	settings := h.sandbox.Settings(h.url)
+	s, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
+		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
 func (h *hostileTest) facebookSource() source.Source {
-	s, err := facebook.New(facebook.Options{BaseURL: h.setting("REELTALLY_FACEBOOK_BASE_URL"), Token: h.setting("REELTALLY_FACEBOOK_ACCESS_TOKEN"),
-		PageIDs: []string{h.setting("REELTALLY_FACEBOOK_PAGE_ID")}, Client: h.client, Now: h.db.Clock.Now})
+	settings := h.sandbox.Settings(h.url)
+	s, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
+		PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }

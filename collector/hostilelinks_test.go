@@ -181,19 +181,10 @@ func (w *testSystem) defaultSources(client *fetch.Client) []source.Source {
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
 	require.NoError(w.t, err)
-	account, page := "", ""
-	for _, line := range w.sandbox.Settings(w.url) {
-		name, value, _ := strings.Cut(line, "=")
-		switch name {
-		case "REELTALLY_INSTAGRAM_ACCOUNT_ID":
-			account = value
-		case "REELTALLY_FACEBOOK_PAGE_ID":
-			page = value
-		}
-	}
-	ig, err := instagram.New(instagram.Options{Token: sandbox.InstagramToken, AccountID: account, Client: client, Now: now})
+	settings := w.sandbox.Settings(w.url)
+	ig, err := instagram.New(instagram.Options{Token: sandbox.InstagramToken, AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: now})
 	require.NoError(w.t, err)
-	fb, err := facebook.New(facebook.Options{Token: sandbox.FacebookToken, PageIDs: []string{page}, Client: client, Now: now})
+	fb, err := facebook.New(facebook.Options{Token: sandbox.FacebookToken, PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: now})
 	require.NoError(w.t, err)
 	sources := []source.Source{yt, display, research, ig, fb}
 	for _, name := range []string{"apify", "ensembledata", "scrapecreators"} {

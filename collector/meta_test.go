@@ -3,7 +3,6 @@ package collector_test
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,11 +22,7 @@ import (
 // sources log their calls.
 func (w *testSystem) metaSources() []source.Source {
 	w.t.Helper()
-	settings := map[string]string{}
-	for _, line := range w.sandbox.Settings(w.url) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
+	settings := w.sandbox.Settings(w.url)
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"], AppSecret: settings["REELTALLY_INSTAGRAM_APP_SECRET"],
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: w.db.Clock.Now})

@@ -27,11 +27,8 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 	box := newSandbox(0, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(box.Handler())
 	t.Cleanup(server.Close)
-	settings = map[string]string{"REELTALLY_DATABASE_URL": url}
-	for _, s := range box.Settings(server.URL) {
-		name, value, _ := strings.Cut(s, "=")
-		settings[name] = value
-	}
+	settings = box.Settings(server.URL)
+	settings["REELTALLY_DATABASE_URL"] = url
 	return settings, server.URL
 }
 

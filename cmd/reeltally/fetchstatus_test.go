@@ -60,11 +60,7 @@ func newStatusSystem(t *testing.T, db *storetest.DB) *statusSystem {
 	platforms := httptest.NewServer(s.box.Handler())
 	t.Cleanup(platforms.Close)
 	s.boxURL = platforms.URL
-	settings := map[string]string{}
-	for _, line := range s.box.Settings(s.boxURL) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
+	settings := s.box.Settings(s.boxURL)
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: newConnections{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: s.boxURL + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)

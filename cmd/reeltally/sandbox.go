@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
@@ -28,8 +29,11 @@ func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return fmt.Errorf("the sandbox cannot listen on %s (--listen): %w", c.Listen, err)
 	}
 	box := newSandbox(c.Seed, logger)
-	if _, err := fmt.Fprintln(p.Stdout, strings.Join(box.Settings(boot.URL(l)), "\n")); err != nil {
-		return err
+	settings := box.Settings(boot.URL(l))
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if _, err := fmt.Fprintf(p.Stdout, "%s=%s\n", name, settings[name]); err != nil {
+			return err
+		}
 	}
 	logger.InfoContext(ctx, "serving the sandbox", "address", boot.URL(l))
 	return boot.Serve(ctx, l, box.Handler(), logger)

@@ -158,11 +158,7 @@ func (u *up) closeListeners() error {
 func (u *up) useSandbox(address string) {
 	u.sandboxServer = newSandbox(0, u.log)
 	u.Sandbox = true
-	settings := map[string]string{}
-	for _, s := range u.sandboxServer.Settings(address) {
-		name, value, _ := strings.Cut(s, "=")
-		settings[name] = value
-	}
+	settings := u.sandboxServer.Settings(address)
 	u.Sources.YouTubeAPIKey = boot.Secret(settings["REELTALLY_YOUTUBE_API_KEY"])
 	u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}

@@ -1,16 +1,12 @@
 package facebook_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/facebook"
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
@@ -18,10 +14,6 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
-
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
 type sandboxed struct {
@@ -37,37 +29,16 @@ func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 // change the options and the sandbox's data.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
+	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
-	box := sandbox.New(sandbox.Options{Now: now})
-	web := httptest.NewServer(box.Handler())
-	t.Cleanup(web.Close)
-	settings := map[string]string{}
-	for _, line := range box.Settings(web.URL) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
-	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
-	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
-	t.Cleanup(client.Close)
-	o := facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
-		AppSecret: settings["REELTALLY_FACEBOOK_APP_SECRET"], PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: now}
+	o := facebook.Options{BaseURL: box.Env["REELTALLY_FACEBOOK_BASE_URL"], Token: box.Env["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
+		AppSecret: box.Env["REELTALLY_FACEBOOK_APP_SECRET"], PageIDs: []string{box.Env["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: box.Client, Now: now}
 	if change != nil {
 		change(&o, box.World())
 	}
 	s, err := facebook.New(o)
 	require.NoError(t, err)
-	return sandboxed{Source: s, world: box.World(), base: web.URL, own: settings["REELTALLY_FACEBOOK_PAGE_ID"]}
-}
-
-func (s sandboxed) sendControl(t *testing.T, path, text string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer http.DefaultClient.CloseIdleConnections()
-	require.NoError(t, res.Body.Close())
-	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
+	return sandboxed{Source: s, world: box.World(), base: box.URL, own: box.Env["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
 
 func (s sandboxed) fetch(t *testing.T, target source.Target) (source.Result, error) {
@@ -110,7 +81,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		s.sendControl(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 			r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
@@ -150,7 +121,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 		}
 	}
 	check()
-	s.sendControl(t, "meta", `{"expire_page_tokens":true}`)
+	sourcetest.SendControl(t, s.base, "meta", `{"expire_page_tokens":true}`)
 	check()
 	r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
@@ -174,7 +145,7 @@ func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.AppSecret = tt.secret })
-			s.sendControl(t, "meta", `{"require_app_secret":true}`)
+			sourcetest.SendControl(t, s.base, "meta", `{"require_app_secret":true}`)
 			r, err := s.fetch(t, videoTarget(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.detail == "" {
 				require.NoError(t, err)
@@ -241,7 +212,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
-			s.sendControl(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
+			sourcetest.SendControl(t, s.base, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -254,8 +225,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
-		s.sendControl(t, "faults", `{"source":"facebook","fault":"hostile"}`)
-		for range hostileVariants {
+		sourcetest.SendControl(t, s.base, "faults", `{"source":"facebook","fault":"hostile"}`)
+		for range sourcetest.HostileVariants {
 			r, err := s.fetch(t, target)
 			if err != nil {
 				var f *source.Failure

@@ -1,8 +1,6 @@
 package instagram_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
@@ -19,10 +16,6 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
-
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
 type sandboxed struct {
@@ -34,22 +27,12 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
+	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
-	box := sandbox.New(sandbox.Options{Now: now})
-	web := httptest.NewServer(box.Handler())
-	t.Cleanup(web.Close)
-	settings := map[string]string{}
-	for _, line := range box.Settings(web.URL) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
-	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
-	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
-	t.Cleanup(client.Close)
-	s, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
-		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: now})
+	s, err := instagram.New(instagram.Options{BaseURL: box.Env["REELTALLY_INSTAGRAM_BASE_URL"], Token: box.Env["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
+		AccountID: box.Env["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: box.Client, Now: now})
 	require.NoError(t, err)
-	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
+	return sandboxed{Source: s, world: box.World(), base: box.URL, own: ownHandle(t, box.World(), box.Env["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
 // ownHandle returns the handle of the sandbox's account with the given Graph API id. The last digits of the id are the number of the
@@ -59,17 +42,6 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
 	require.NoError(t, err)
 	return world.Handle(link.Instagram, uint32(number))
-}
-
-func (s sandboxed) sendControl(t *testing.T, path, text string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer http.DefaultClient.CloseIdleConnections()
-	require.NoError(t, res.Body.Close())
-	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
 // categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
@@ -109,7 +81,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		s.sendControl(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
 		for i, r := range results {
@@ -209,7 +181,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			batch, _ := s.categoryBatch(t)
-			s.sendControl(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
+			sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -223,8 +195,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		batch, truths := s.categoryBatch(t)
 		_, err := s.fetch(t, batch[0]) // this call caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
-		s.sendControl(t, "faults", `{"source":"instagram","fault":"hostile"}`)
-		for range hostileVariants {
+		sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":"hostile"}`)
+		for range sourcetest.HostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
 				var f *source.Failure

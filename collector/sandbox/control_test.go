@@ -22,27 +22,27 @@ import (
 
 func TestSettings_configureEverySource(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{
-		"REELTALLY_SANDBOX=true",
-		"REELTALLY_YOUTUBE_BASE_URL=http://127.0.0.1:9090/youtube/",
-		"REELTALLY_YOUTUBE_API_KEY=sandbox-youtube-key",
-		"REELTALLY_TIKTOK_BASE_URL=http://127.0.0.1:9090/tiktok/",
-		"REELTALLY_TIKTOK_CLIENT_KEY=sandbox-tiktok-key",
-		"REELTALLY_TIKTOK_CLIENT_SECRET=sandbox-tiktok-secret",
-		"REELTALLY_TIKTOK_REFRESH_TOKEN=rft.sandbox-tiktok-login",
-		"REELTALLY_INSTAGRAM_BASE_URL=http://127.0.0.1:9090/instagram/v25.0/",
-		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=sandbox-instagram-token",
-		"REELTALLY_INSTAGRAM_APP_SECRET=sandbox-meta-app-secret",
-		"REELTALLY_INSTAGRAM_ACCOUNT_ID=17841400001000000",
-		"REELTALLY_FACEBOOK_BASE_URL=http://127.0.0.1:9090/facebook/v25.0/",
-		"REELTALLY_FACEBOOK_ACCESS_TOKEN=sandbox-facebook-token",
-		"REELTALLY_FACEBOOK_APP_SECRET=sandbox-meta-app-secret",
-		"REELTALLY_FACEBOOK_PAGE_ID=100016384004101",
-		"REELTALLY_VENDOR=sandbox",
-		"REELTALLY_VENDOR_BASE_URL=http://127.0.0.1:9090/vendor",
-		"REELTALLY_VENDOR_KEY=sandbox-vendor-key",
-		"REELTALLY_SHORTLINK_BASE_URL=http://127.0.0.1:9090/shortlinks",
-		"REELTALLY_THUMBNAIL_BASE_URL=http://127.0.0.1:9090/thumbnails",
+	require.Equal(t, map[string]string{
+		"REELTALLY_SANDBOX":                "true",
+		"REELTALLY_YOUTUBE_BASE_URL":       "http://127.0.0.1:9090/youtube/",
+		"REELTALLY_YOUTUBE_API_KEY":        "sandbox-youtube-key",
+		"REELTALLY_TIKTOK_BASE_URL":        "http://127.0.0.1:9090/tiktok/",
+		"REELTALLY_TIKTOK_CLIENT_KEY":      "sandbox-tiktok-key",
+		"REELTALLY_TIKTOK_CLIENT_SECRET":   "sandbox-tiktok-secret",
+		"REELTALLY_TIKTOK_REFRESH_TOKEN":   "rft.sandbox-tiktok-login",
+		"REELTALLY_INSTAGRAM_BASE_URL":     "http://127.0.0.1:9090/instagram/v25.0/",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "sandbox-instagram-token",
+		"REELTALLY_INSTAGRAM_APP_SECRET":   "sandbox-meta-app-secret",
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID":   "17841400001000000",
+		"REELTALLY_FACEBOOK_BASE_URL":      "http://127.0.0.1:9090/facebook/v25.0/",
+		"REELTALLY_FACEBOOK_ACCESS_TOKEN":  "sandbox-facebook-token",
+		"REELTALLY_FACEBOOK_APP_SECRET":    "sandbox-meta-app-secret",
+		"REELTALLY_FACEBOOK_PAGE_ID":       "100016384004101",
+		"REELTALLY_VENDOR":                 "sandbox",
+		"REELTALLY_VENDOR_BASE_URL":        "http://127.0.0.1:9090/vendor",
+		"REELTALLY_VENDOR_KEY":             "sandbox-vendor-key",
+		"REELTALLY_SHORTLINK_BASE_URL":     "http://127.0.0.1:9090/shortlinks",
+		"REELTALLY_THUMBNAIL_BASE_URL":     "http://127.0.0.1:9090/thumbnails",
 	}, New(Options{}).Settings("http://127.0.0.1:9090/"))
 }
 

@@ -64,31 +64,31 @@ func New(o Options) *Sandbox {
 // World returns the generator of the sandbox's accounts and videos.
 func (s *Sandbox) World() *World { return s.world }
 
-// Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox. The
+// Settings returns values of environment variables, by name. They make all sources and the resolver of short links use the sandbox. The
 // sandbox's Handler must be served at baseURL.
-func (s *Sandbox) Settings(baseURL string) []string {
+func (s *Sandbox) Settings(baseURL string) map[string]string {
 	base := strings.TrimRight(baseURL, "/")
-	return []string{
-		"REELTALLY_SANDBOX=true",
-		"REELTALLY_YOUTUBE_BASE_URL=" + base + "/youtube/",
-		"REELTALLY_YOUTUBE_API_KEY=" + YouTubeAPIKey,
-		"REELTALLY_TIKTOK_BASE_URL=" + base + "/tiktok/",
-		"REELTALLY_TIKTOK_CLIENT_KEY=" + TikTokClientKey,
-		"REELTALLY_TIKTOK_CLIENT_SECRET=" + TikTokClientSecret,
-		"REELTALLY_TIKTOK_REFRESH_TOKEN=" + TikTokRefreshToken,
-		"REELTALLY_INSTAGRAM_BASE_URL=" + base + "/instagram/v25.0/",
-		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=" + InstagramToken,
-		"REELTALLY_INSTAGRAM_APP_SECRET=" + MetaAppSecret,
-		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.accountOfInstagramToken().number),
-		"REELTALLY_FACEBOOK_BASE_URL=" + base + "/facebook/v25.0/",
-		"REELTALLY_FACEBOOK_ACCESS_TOKEN=" + FacebookToken,
-		"REELTALLY_FACEBOOK_APP_SECRET=" + MetaAppSecret,
-		"REELTALLY_FACEBOOK_PAGE_ID=" + s.world.pageOfFacebookToken().id,
-		"REELTALLY_VENDOR=sandbox",
-		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
-		"REELTALLY_VENDOR_KEY=" + VendorKey,
-		"REELTALLY_SHORTLINK_BASE_URL=" + base + "/shortlinks",
-		"REELTALLY_THUMBNAIL_BASE_URL=" + base + "/thumbnails",
+	return map[string]string{
+		"REELTALLY_SANDBOX":                "true",
+		"REELTALLY_YOUTUBE_BASE_URL":       base + "/youtube/",
+		"REELTALLY_YOUTUBE_API_KEY":        YouTubeAPIKey,
+		"REELTALLY_TIKTOK_BASE_URL":        base + "/tiktok/",
+		"REELTALLY_TIKTOK_CLIENT_KEY":      TikTokClientKey,
+		"REELTALLY_TIKTOK_CLIENT_SECRET":   TikTokClientSecret,
+		"REELTALLY_TIKTOK_REFRESH_TOKEN":   TikTokRefreshToken,
+		"REELTALLY_INSTAGRAM_BASE_URL":     base + "/instagram/v25.0/",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": InstagramToken,
+		"REELTALLY_INSTAGRAM_APP_SECRET":   MetaAppSecret,
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID":   instagramUserID(s.world.accountOfInstagramToken().number),
+		"REELTALLY_FACEBOOK_BASE_URL":      base + "/facebook/v25.0/",
+		"REELTALLY_FACEBOOK_ACCESS_TOKEN":  FacebookToken,
+		"REELTALLY_FACEBOOK_APP_SECRET":    MetaAppSecret,
+		"REELTALLY_FACEBOOK_PAGE_ID":       s.world.pageOfFacebookToken().id,
+		"REELTALLY_VENDOR":                 "sandbox",
+		"REELTALLY_VENDOR_BASE_URL":        base + "/vendor",
+		"REELTALLY_VENDOR_KEY":             VendorKey,
+		"REELTALLY_SHORTLINK_BASE_URL":     base + "/shortlinks",
+		"REELTALLY_THUMBNAIL_BASE_URL":     base + "/thumbnails",
 	}
 }
 

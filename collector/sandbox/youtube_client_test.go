@@ -19,12 +19,7 @@ import (
 // answers, the sandbox uses YouTube's real format.
 func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	t.Helper()
-	var endpoint string
-	for _, line := range r.Settings(r.base) {
-		if value, ok := strings.CutPrefix(line, "REELTALLY_YOUTUBE_BASE_URL="); ok {
-			endpoint = value
-		}
-	}
+	endpoint := r.Settings(r.base)["REELTALLY_YOUTUBE_BASE_URL"]
 	service, err := youtube.NewService(context.Background(), option.WithEndpoint(endpoint), option.WithAPIKey(key))
 	require.NoError(t, err)
 	return service

@@ -1,15 +1,11 @@
 package tiktok_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
@@ -18,13 +14,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const hostileVariants = 13
-
 // sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.
 type sandboxed struct {
-	box      *sandbox.Sandbox
+	box      sourcetest.Sandbox
 	base     string
 	display  *tiktok.Display
 	research *tiktok.Research
@@ -32,26 +24,16 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
+	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
-	box := sandbox.New(sandbox.Options{Now: now})
-	web := httptest.NewServer(box.Handler())
-	t.Cleanup(web.Close)
-	settings := map[string]string{}
-	for _, line := range box.Settings(web.URL) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
-	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
-	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
-	t.Cleanup(client.Close)
-	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
-		ClientSecret: settings["REELTALLY_TIKTOK_CLIENT_SECRET"], RefreshToken: settings["REELTALLY_TIKTOK_REFRESH_TOKEN"],
-		Client: client, Tokens: storetest.New(t, "sqlite").Queue, Now: now})
+	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: box.Env["REELTALLY_TIKTOK_BASE_URL"], ClientKey: box.Env["REELTALLY_TIKTOK_CLIENT_KEY"],
+		ClientSecret: box.Env["REELTALLY_TIKTOK_CLIENT_SECRET"], RefreshToken: box.Env["REELTALLY_TIKTOK_REFRESH_TOKEN"],
+		Client: box.Client, Tokens: storetest.New(t, "sqlite").Queue, Now: now})
 	require.NoError(t, err)
-	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
-		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
+	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: box.Env["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: box.Client, Now: now})
 	require.NoError(t, err)
-	return sandboxed{box, web.URL, display, research}
+	return sandboxed{box, box.URL, display, research}
 }
 
 // fetchAll fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
@@ -61,17 +43,6 @@ func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Res
 	require.NoError(t, err)
 	require.Len(t, results, len(batch))
 	return results
-}
-
-func sendControl(t *testing.T, base, path, text string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer http.DefaultClient.CloseIdleConnections()
-	require.NoError(t, res.Body.Close())
-	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
 func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
@@ -124,7 +95,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
-	sendControl(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
+	sourcetest.SendControl(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
@@ -166,7 +137,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
-	sendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	gone := []source.Target{target(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), target(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
@@ -192,7 +163,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			handle := s.box.TikTokAccount()
 			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
-				sendControl(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
+				sourcetest.SendControl(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
 					_, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 					var f *source.Failure
@@ -208,10 +179,10 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
 		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
-		sendControl(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
+		sourcetest.SendControl(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
-			for range hostileVariants {
+			for range sourcetest.HostileVariants {
 				results, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 				var f *source.Failure
 				if err != nil {

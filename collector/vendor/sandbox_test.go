@@ -3,14 +3,11 @@ package vendor_test
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
@@ -66,32 +63,18 @@ func requestsByPath(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const hostileVariants = 13
-
 // startSandbox starts a sandbox, and creates a source for the vendor with the given name. The source sends its requests to the sandbox.
 func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
+	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
-	box := sandbox.New(sandbox.Options{Now: now})
-	web := httptest.NewServer(box.Handler())
-	t.Cleanup(web.Close)
-	settings := map[string]string{}
-	for _, line := range box.Settings(web.URL) {
-		key, value, _ := strings.Cut(line, "=")
-		settings[key] = value
-	}
 	config, err := vendor.Load(name)
 	require.NoError(t, err)
-	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
-	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
-	t.Cleanup(client.Close)
 	s, err := vendor.New(config, vendor.Options{
-		BaseURL: settings["REELTALLY_VENDOR_BASE_URL"], Key: settings["REELTALLY_VENDOR_KEY"], Client: client, Now: now,
+		BaseURL: box.Env["REELTALLY_VENDOR_BASE_URL"], Key: box.Env["REELTALLY_VENDOR_KEY"], Client: box.Client, Now: now,
 	})
 	require.NoError(t, err)
-	return s, box.World(), web.URL
+	return s, box.World(), box.URL
 }
 
 // categoryBatch returns one video of each category of the sandbox, such as deleted and private videos, and the true data of these videos.
@@ -223,7 +206,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
-			sendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+			sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
 				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
@@ -232,17 +215,6 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 			}
 		})
 	}
-}
-
-func sendControl(t *testing.T, base, path, text string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer http.DefaultClient.CloseIdleConnections()
-	require.NoError(t, res.Body.Close())
-	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
 func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
@@ -255,7 +227,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				t.Parallel()
 				s, world, base := startSandbox(t, name)
 				targets, _ := categoryBatch(t, world, link.TikTok)
-				sendControl(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
+				sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 					var f *source.Failure
@@ -272,8 +244,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			s, world, base := startSandbox(t, name)
 			targets, truths := categoryBatch(t, world, link.TikTok)
 			targets = targets[:1] // with only one video, each returned count must be a true count of this video
-			sendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
-			for range hostileVariants {
+			sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
+			for range sourcetest.HostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure
 				if err != nil {

@@ -263,7 +263,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		for _, r := range results {
 			require.Equal(t, source.OK, r.Class)
 		}
-		sendControl(t, base, "faults", `{"source":"youtube","fault":"server_error"}`)
+		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"server_error"}`)
 		_, err = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)

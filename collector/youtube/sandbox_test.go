@@ -1,15 +1,11 @@
 package youtube_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
@@ -17,30 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const hostileVariants = 13
-
 // startSandbox starts a sandbox and returns a source that sends its requests to the sandbox.
 func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
+	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
-	box := sandbox.New(sandbox.Options{Now: now})
-	web := httptest.NewServer(box.Handler())
-	t.Cleanup(web.Close)
-	settings := map[string]string{}
-	for _, line := range box.Settings(web.URL) {
-		name, value, _ := strings.Cut(line, "=")
-		settings[name] = value
-	}
-	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
-	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
-	t.Cleanup(client.Close)
 	s, err := youtube.New(youtube.Options{
-		BaseURL: settings["REELTALLY_YOUTUBE_BASE_URL"], APIKey: settings["REELTALLY_YOUTUBE_API_KEY"], Client: client, Now: now,
+		BaseURL: box.Env["REELTALLY_YOUTUBE_BASE_URL"], APIKey: box.Env["REELTALLY_YOUTUBE_API_KEY"], Client: box.Client, Now: now,
 	})
 	require.NoError(t, err)
-	return s, box.World(), web.URL
+	return s, box.World(), box.URL
 }
 
 // categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
@@ -107,7 +89,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			target(world.Find(link.YouTube, sandbox.BecomesDeleted), true), target(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
-		sendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, plan := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
@@ -120,17 +102,6 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			require.Equal(t, source.OK, results[2].Class)
 		}
 	})
-}
-
-func sendControl(t *testing.T, base, path, text string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer http.DefaultClient.CloseIdleConnections()
-	require.NoError(t, res.Body.Close())
-	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
 func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
@@ -150,7 +121,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t)
 			batch, _ := categoryBatch(t, world, true)
-			sendControl(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
+			sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
 			for _, plan := range s.Plan(batch) {
 				for range 2 {
 					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
@@ -167,8 +138,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s, world, base := startSandbox(t)
 		batch, truths := categoryBatch(t, world, false)
 		batch = batch[:1] // with only one video, each returned count must be a true count of this video
-		sendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
-		for range hostileVariants {
+		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
+		for range sourcetest.HostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
 			var f *source.Failure
 			if err != nil {

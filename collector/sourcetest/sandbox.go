@@ -1,0 +1,51 @@
+package sourcetest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+)
+
+// HostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
+// successive variants.
+const HostileVariants = 13
+
+// Sandbox is a running sandbox whose clock returns Now.
+type Sandbox struct {
+	*sandbox.Sandbox
+	URL string
+	Env map[string]string // the settings that make sources use this sandbox, by the name of the environment variable
+	// Client sends the requests of sources. It does not ask for compression, because compressing the large malformed answers would take most
+	// of a test's time.
+	Client *fetch.Client
+}
+
+// StartSandbox starts a sandbox, which stops when the test ends.
+func StartSandbox(t *testing.T) Sandbox {
+	t.Helper()
+	box := sandbox.New(sandbox.Options{Now: func() time.Time { return Now }})
+	web := httptest.NewServer(box.Handler())
+	t.Cleanup(web.Close)
+	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
+	t.Cleanup(client.Close)
+	return Sandbox{box, web.URL, box.Settings(web.URL), client}
+}
+
+// SendControl sends a control call with a JSON body to the sandbox at baseURL. For example, the path "faults" makes the sandbox return errors.
+func SendControl(t *testing.T, baseURL, path, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, baseURL+"/_control/"+path, strings.NewReader(body))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, res.Body.Close())
+	require.Less(t, res.StatusCode, 300, "%s %s", path, body)
+}
