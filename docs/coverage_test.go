@@ -39,10 +39,12 @@ func specRows(t *testing.T) []row {
 
 const coverageIntro = `# Requirements and their tests
 
-` + "`go test ./docs -update`" + ` writes this page. A test fails if the page is out of date, or if a requirement has no test. The requirements are those of sections
-2 to 8 of the specification (section 6 has none), and additions to it (from 11.1 on), in ` + "`docs/testdata/spec_rows.csv`" + `. If the specification leaves something open, the row says so. A comment above
-each test names the rows that it shows: ` + "`// Requirements in docs/coverage.md: 4.2-07, 4.2-08`" + `.
-`
+` +
+	"`go test ./docs -update` writes this page. " +
+	"A test fails if the page is out of date, or if a requirement has no test. " +
+	"The requirements are those of sections\n2 to 8 of the specification (section 6 has none), and additions to it (from 11.1 on), in `docs/testdata/spec_rows.csv`. " +
+	"If the specification leaves something open, the row says so. " +
+	"A comment above\neach test names the rows that it shows: `// Requirements in docs/coverage.md: 4.2-07, 4.2-08`.\n"
 
 func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	t.Parallel()

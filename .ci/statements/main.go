@@ -169,14 +169,19 @@ func (p *page) text() string {
 	var b strings.Builder
 	b.WriteString(`# Statements of the store
 
-` + "`make statements`" + ` writes this page. It records each SQL statement that the tests of the store run. Statements that differ only in the number or the values of their parameters
+` +
+		"`make statements` writes this page. " +
+		`It records each SQL statement that the tests of the store run. Statements that differ only in the number or the values of their parameters
 count as one statement.
 
 ## Statements without a condition on the organisation
 
-In all tests, a check (` + "`CheckStatement` in `store/storetest/rules.go`" + `) inspects each statement before it runs, and refuses a statement that is not restricted to one organisation. This table shows that the
-check does not overlook a missing restriction. One restriction at a time was removed from each statement: a condition such as ` + "`organisation_id = ?`" + `, the column of an INSERT, or the column of a conflict
-target. The check refused **every** changed statement.
+` +
+		"In all tests, a check (`CheckStatement` in `store/storetest/rules.go`) inspects each statement before it runs, and refuses a statement that is not restricted to one organisation. " +
+		`This table shows that the
+check does not overlook a missing restriction. ` +
+		"One restriction at a time was removed from each statement: a condition such as `organisation_id = ?`, the column of an INSERT, or the column of a conflict\ntarget. " +
+		`The check refused **every** changed statement.
 
 | Engine | Statements | Statements with restrictions | Removed conditions | Removed columns | Removed conflict targets | Accepted | Not required |
 | --- | --: | --: | --: | --: | --: | --: | --: |
@@ -186,14 +191,15 @@ target. The check refused **every** changed statement.
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | 0 | %d |\n", engine, c.statements, c.restricted, c.mutants["condition"], c.mutants["column"], c.mutants["conflict target"], c.shared)
 	}
 	b.WriteString(`
-Statements without restrictions have only tables that do not belong to one organisation, such as the queue or the tokens. The last column counts conditions that the check does not require, because other
-statements use the same tables for all organisations: ` + "`fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`" + `. For these tables, ` + "`store/tenancy_test.go` and `server/tenancy_test.go`" + `
-compare the answers and the stored rows of several organisations.
+Statements without restrictions have only tables that do not belong to one organisation, such as the queue or the tokens. ` +
+		"The last column counts conditions that the check does not require, because other\nstatements use the same tables for all organisations: `fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`. For these tables, `store/tenancy_test.go` and `server/tenancy_test.go`\n" +
+		`compare the answers and the stored rows of several organisations.
 
 ## Nodes of Citus that run each statement
 
-The tests of the store also run with the statements for Citus (` + "`make test-citus`" + `). No statement is sent to the shards of several organisations: the check refuses such a statement
-(` + "`CheckRouting` in `store/storetest/rules.go`" + `). Functions with "all nodes" write a reference table, or change the definition of a table, such as the partition of a month. "Any node" is a read of a reference table.
+` +
+		"The tests of the store also run with the statements for Citus (`make test-citus`). No statement is sent to the shards of several organisations: the check refuses such a statement\n(`CheckRouting` in `store/storetest/rules.go`). " +
+		`Functions with "all nodes" write a reference table, or change the definition of a table, such as the partition of a month. "Any node" is a read of a reference table.
 The check reads the statements; the nodes were not observed on a cluster. Backup and restore copy whole tables without this check, so on Citus they read and write all shards.
 
 | Nodes | Functions | Statements |

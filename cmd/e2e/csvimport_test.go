@@ -253,8 +253,11 @@ func spreadsheetPage(files []csvFile) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Downloads of many videos and spreadsheets
 
-`+"`make spreadsheets`"+` writes this page. An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. `+"`reeltally export videos`"+` downloads them as CSV with
-commas, and as CSV with semicolons and decimal commas. Gnumeric opens the first file in an English locale and the second file in a German locale, and saves what it has read as a workbook.
+`+
+		"`make spreadsheets` writes this page. "+
+		"An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. "+
+		"`reeltally export videos` downloads them as CSV with\ncommas, and as CSV with semicolons and decimal commas. "+
+		`Gnumeric opens the first file in an English locale and the second file in a German locale, and saves what it has read as a workbook.
 
 No cell of the workbooks may be a formula, and the cells of %s must be numbers. The files are then imported into new organisations. The links, captions, counts, lengths and
 times of all videos must be the same as before. The memory of the server may grow by at most %d MiB during the download. The memory of the program includes its code.

@@ -24,7 +24,9 @@ func (r *fullRateRun) reportText() string {
 	half := r.sampleAt(r.length / 2)
 	fmt.Fprintf(&b, `# One organisation at its full rate
 
-`+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
+`+
+		"`make full-rate` writes this page and its picture. "+
+		`One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
 allows: %s requests a minute. Its requests are as large as the contract allows. Bulk requests have 500 new links, alternating with 500 links of 2 MiB in all.
 Pages of lists have 5,000 items. Requests for members of collections have 100 members. A request that changes a collection sends display settings of 16 KiB and a new password. Every POST that takes an Idempotency-Key has a new key.
 At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only the other organisations send requests.

@@ -26,10 +26,13 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Hostile requests
 
-`+"`make hostile-requests`"+` writes this page. It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
-%s of processor time or %d MiB of memory. `+"`make test`"+` does the same with less data and one run of each.
-The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`"+`.
-
+`+
+		"`make hostile-requests` writes this page. "+
+		`It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
+%s of processor time or %d MiB of memory. `+
+		"`make test` does the same with less data and one run of each.\n"+
+		"The requests are in `cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`.\n"+
+		`
 ## How the cost of a request is measured
 
 - The hostile organisation is premium. It has %s videos with %d days of history, %d collections that each contain every account, and ten

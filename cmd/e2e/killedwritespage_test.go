@@ -17,7 +17,9 @@ func killedWritesPage(results []*killedCounts, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Writes while the server is killed
 
-`+"`make kills`"+` writes this page. %d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes them again, stops all %d videos, and
+`+
+		"`make kills` writes this page. "+
+		`%d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes them again, stops all %d videos, and
 creates a collection. Then it does the same with a second list of links, and begins again. After one to %d answers and up to 30 ms, the server is killed (SIGKILL) and started again.
 
 After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without an answer must have had its whole effect or no effect.
@@ -46,10 +48,11 @@ Together: **%s kills, %s acknowledged writes**. A link, a member of a collection
 	fmt.Fprintf(&b, `
 %s
 
-The command was `+"`make kills KILLS='-kills.count=%d -kills.links=%d -kills.answers=%d'`"+`. Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
-`+"`make check`"+` runs this test with 6 kills of each engine's server and requests of 60 links. The
-test is in `+"`cmd/e2e/killedwrites_test.go`"+`.
-`, machine, *killsCount, *killsLinks, *killsAnswers)
+`+
+		"The command was `make kills KILLS='-kills.count=%d -kills.links=%d -kills.answers=%d'`. "+
+		`Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
+`+
+		"`make check` runs this test with 6 kills of each engine's server and requests of 60 links. The\ntest is in `cmd/e2e/killedwrites_test.go`.\n", machine, *killsCount, *killsLinks, *killsAnswers)
 	return b.String()
 }
 

@@ -14,11 +14,15 @@ func movesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Backups under load, and moves to another engine
 
-`+"`make moves`"+` writes this page. The database has %s made-up videos with histories of %d days.
+`+
+		"`make moves` writes this page. "+
+		`The database has %s made-up videos with histories of %d days.
 
 ## Backups under load
 
-While `+"`reeltally backup`"+` runs, %d organisations track %d videos in each request, and a collector fetches these videos. The backup is restored into a new database of the other engine. A backup of this database has the same checksum.
+`+
+		"While `reeltally backup` runs, %d organisations track %d videos in each request, and a collector fetches these videos. "+
+		`The backup is restored into a new database of the other engine. A backup of this database has the same checksum.
 The new database has every video that was acknowledged before the backup began. It has all videos of a request or none of them.
 
 | Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | Of these, missing in the backup | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |

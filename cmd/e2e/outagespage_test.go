@@ -17,7 +17,9 @@ func outagesPage(results []outageCounts, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Outages of databases, Redis and disks
 
-`+"`make outages`"+` writes this page. %d callers track new videos, one caller lists videos, and one caller requests `+"`/livez`"+`. Meanwhile, one part of the system fails and comes back, again and again. The server is never restarted.
+`+
+		"`make outages` writes this page. %d callers track new videos, one caller lists videos, and one caller requests `/livez`. "+
+		`Meanwhile, one part of the system fails and comes back, again and again. The server is never restarted.
 
 | What happens | Database | Outages | Acknowledged videos | Lost | Doubled | Successful reads | Refused writes | Refused reads | Slowest answer | Longest time until a write succeeded again |
 | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
@@ -29,7 +31,9 @@ func outagesPage(results []outageCounts, machine string) string {
 			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, `
-- Every request was answered: by success, or by 503 with Retry-After, which the table counts as refused. Requests of `+"`/livez`"+` always succeeded. No connection was broken.
+- Every request was answered: by success, or by 503 with Retry-After, which the table counts as refused. `+
+		"Requests of `/livez` always succeeded. "+
+		`No connection was broken.
 - While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
 - PostgreSQL is started again at once. After the kill, it first recovers its data from the write-ahead log.
 - While Redis does not run, no request is refused: the server counts requests for rate limits in its own memory. Only here, rate limits are on: %s requests got 429, which the table does not count.
@@ -38,8 +42,8 @@ func outagesPage(results []outageCounts, machine string) string {
 %s
 
 The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
-The command was `+"`make outages OUTAGES=%d`"+`, as root. `+"`make check`"+` runs this test with 2 outages and without full disks, which need root. The test is in `+"`cmd/e2e/outages_test.go`"+`.
-`, requestsOfOutage, thousands(limited), machine, *outagesCount)
+`+
+		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsOfOutage, thousands(limited), machine, *outagesCount)
 	return b.String()
 }
 

@@ -161,19 +161,22 @@ func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 func restartsPage(tracked, read int, duration time.Duration, machine string) string {
 	return fmt.Sprintf(`# Rolling restarts
 
-`+"`make restarts`"+` writes this page. Two servers with one PostgreSQL database run behind nginx with the configuration of `+"`docs/nginx.conf`"+`. Four callers track videos and list videos without a break. Meanwhile, the servers are
+`+
+		"`make restarts` writes this page. Two servers with one PostgreSQL database run behind nginx with the configuration of `docs/nginx.conf`. "+
+		`Four callers track videos and list videos without a break. Meanwhile, the servers are
 stopped (SIGTERM) and started again in turn. The callers never send a request again. If a connection to a server breaks, nginx may send a GET request to the other server, but not a POST request.
 
 | Restarts | Videos tracked | Lists read | Failed requests | Lost or doubled videos | Duration |
 | --: | --: | --: | --: | --: | --: |
 | %d | %s | %s | 0 | 0 | %s |
 
-Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, so that nginx closes its idle connections. The listening sockets stay open during the restarts, as with the socket units in `+"`docs/systemd`"+`.
-
+Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, so that nginx closes its idle connections. `+
+		"The listening sockets stay open during the restarts, as with the socket units in `docs/systemd`.\n"+
+		`
 %s
 
-The command was `+"`make restarts RESTARTS=%d`"+`. `+"`make check`"+` runs the same test with 20 restarts. The test is in `+"`cmd/e2e/restart_test.go`"+`.
-`, *restartsCount, thousands(tracked), thousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
+`+
+		"The command was `make restarts RESTARTS=%d`. `make check` runs the same test with 20 restarts. The test is in `cmd/e2e/restart_test.go`.\n", *restartsCount, thousands(tracked), thousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
 // The test checks the systemd units in docs/systemd. In the units, it replaces the paths of the programs by the paths of the built

@@ -18,12 +18,15 @@ func webhookPage(results []webhookResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Webhooks while the receiver fails and processes are killed
 
-`+"`make webhooks-killed`"+` writes this page. Two servers on PostgreSQL, or one on SQLite, and a collector run on one database. %d organisations with a webhook each track and then stop %s videos each. Meanwhile %d processes
+`+
+		"`make webhooks-killed` writes this page. "+
+		`Two servers on PostgreSQL, or one on SQLite, and a collector run on one database. %d organisations with a webhook each track and then stop %s videos each. Meanwhile %d processes
 are killed (SIGKILL) and restarted, one after the other: servers and the collector in turn while the videos are tracked and fetched, and the servers in turn while the tracking is stopped. A kill follows directly after the
 arrival of an event, so that the server often has no time to store that the event was sent. The receiver often fails at the first attempt to send an event.
 
-At the end, each video in the database must have exactly one event about its first counts and one about the end of its tracking. Every event of the event feeds must have arrived, and no other. Every
-request must have a signature that the library of Standard Webhooks accepts, and a `+"`webhook-id`"+` that is the id of the event. No redirect may be followed. Every delivery must have succeeded.
+At the end, each video in the database must have exactly one event about its first counts and one about the end of its tracking. Every event of the event feeds must have arrived, and no other. `+
+		"Every\nrequest must have a signature that the library of Standard Webhooks accepts, and a `webhook-id` that is the id of the event. "+
+		`No redirect may be followed. Every delivery must have succeeded.
 
 | Engine | Videos | Killed processes | Events | Lost | Requests | Received again, with the same id | Wrong signatures | Duration |
 | --- | --: | --- | --: | --: | --: | --: | --: | --: |
