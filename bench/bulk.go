@@ -37,7 +37,7 @@ func bulkIDs(series, round int) []string {
 // bulkCases compares bulk requests, which track many links with one request. Requests with new links are compared with COPY of the rows
 // that they create. Requests with links that are tracked already are compared with requests with new links.
 func bulkCases(b *bench) []benchCase {
-	o := b.pg.writes
+	o := b.pg.changed
 	return []benchCase{
 		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, measured: b.trackStep(o, seriesNew),
 			limit: b.copyInStep("bench_tracked", bulkLinks, func(round int) string {

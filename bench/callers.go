@@ -33,7 +33,7 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	collected := make(chan collecting, 1)
+	collected := make(chan collectResult, 1)
 	reading, stop := context.WithCancel(ctx)
 	go func() { collected <- b.collectUntil(ctx, reading) }()
 	took, refused, peak, err := b.readPages(ctx)
@@ -42,8 +42,8 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	if err := errors.Join(err, collector.err); err != nil {
 		return nil, err
 	}
-	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.readingOrganisations()),
-		callerPages, b.writeVideos()/2, b.batchSize())
+	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.organisationsToRead()),
+		callerPages, b.changedVideoCount()/2, b.batchSize())
 	return []report.Fact{
 		{Name: pages, Value: fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %d of %d refused with 503", milliseconds(median(took)), milliseconds(percentile(took, 99)),
 			refused, callers*callerPages)},
@@ -52,14 +52,14 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	}, nil
 }
 
-// collecting is the result of collectUntil: the time that it took to store each batch of answers, and the error that ended the work, if any.
-type collecting struct {
+// collectResult is the result of collectUntil: the time that it took to store each batch of answers, and the error that ended the work, if any.
+type collectResult struct {
 	took []time.Duration
 	err  error
 }
 
 // collectUntil stores batches of answers of sources, as a collector does, until stopCtx is cancelled. It stores at least one batch.
-func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collecting) {
+func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collectResult) {
 	for len(c.took) == 0 || stopCtx.Err() == nil {
 		took, err := storeBatchStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
@@ -71,10 +71,10 @@ func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collecting) {
 	return c
 }
 
-// readingOrganisations returns the organisations whose pages the callers read. There are several organisations, because the server handles at most four
-// requests of one organisation at the same time.
-func (b *bench) readingOrganisations() []*organisation {
-	return append([]*organisation{b.pg.writes}, b.pg.others...)
+// organisationsToRead returns the organisations whose pages the callers read. There are several organisations, because the server handles at
+// most four requests of one organisation at the same time.
+func (b *bench) organisationsToRead() []*organisation {
+	return append([]*organisation{b.pg.changed}, b.pg.others...)
 }
 
 // readPages lets all callers read pages at the same time. It returns how long each page took, the number of responses with status 503, and
@@ -82,10 +82,10 @@ func (b *bench) readingOrganisations() []*organisation {
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	path := orderedListing("created_at", b.writeVideos()/2).path()
+	path := orderedListing("created_at", b.changedVideoCount()/2).path()
 	var mutex sync.Mutex
 	var running sync.WaitGroup
-	readers := b.readingOrganisations()
+	readers := b.organisationsToRead()
 	for caller := range callers {
 		running.Go(func() {
 			o := readers[caller%len(readers)]

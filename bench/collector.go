@@ -18,11 +18,11 @@ import (
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: storeBatchStep(b.pg, b.batchSize()),
 		limit: b.copyInStep("bench_points", b.batchSize(), func(int) string {
-			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.writes.id, b.pg.batchTime().Format(time.DateOnly))
+			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.changed.id, b.pg.batchTime().Format(time.DateOnly))
 		})}}
 }
 
-// storeBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.writes. Each run
+// storeBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.changed. Each run
 // of the step stores answers for the day after the day of the last run.
 func storeBatchStep(i *instance, videoCount int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
@@ -41,12 +41,12 @@ func storeBatchStep(i *instance, videoCount int) step {
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
 // nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims the given
-// number of videos of the organisation i.writes. It returns the claim, and made-up answers in which all counts are higher than before.
+// number of videos of the organisation i.changed. It returns the claim, and made-up answers in which all counts are higher than before.
 func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
 	claim := queue.Claim{Token: store.NewID(), At: store.InstantOf(at)}
-	page, err := i.store.Org(i.writes.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
+	page, err := i.store.Org(i.changed.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
 		Window: store.Window{Limit: videoCount}})
 	if err != nil {
 		return claim, nil, err

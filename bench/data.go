@@ -28,7 +28,7 @@ type bench struct {
 	stop   []func()  // functions that bench.close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
-	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
+	bulkSmall *organisation // organisation with a tenth of the videos of pg.changed, for requests that track links
 }
 
 const (
@@ -73,15 +73,15 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// readVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
-func (o options) readVideos() int { return int(100_000 * o.scale) }
+// readVideoCount returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
+func (o options) readVideoCount() int { return int(100_000 * o.scale) }
 
-// writeVideos returns the number of videos of the organisation pg.writes, for which the benchmark stores answers of sources. Each organisation in
-// pg.others has the same number of videos.
-func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
+// changedVideoCount returns the number of videos of the organisation pg.changed, for which the benchmark stores answers of sources. Each
+// organisation in pg.others has the same number of videos.
+func (o options) changedVideoCount() int { return min(10_000, o.readVideoCount()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.
-func (o options) batchSize() int { return o.writeVideos() / 2 }
+func (o options) batchSize() int { return o.changedVideoCount() / 2 }
 
 // fillDatabase creates all organisations in the PostgreSQL database, with their made-up data.
 func (b *bench) fillDatabase(ctx context.Context) error {
@@ -89,11 +89,11 @@ func (b *bench) fillDatabase(ctx context.Context) error {
 		orgs, videos, days int
 		use                func(made []*organisation)
 	}{
-		{1, b.readVideos(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
-		{1, b.readVideos() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
-		{1, b.writeVideos(), writeDays, func(made []*organisation) { b.pg.writes = made[0] }},
-		{1, b.writeVideos() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
-		{max(1, int(90*b.scale)), b.writeVideos(), 1, func(made []*organisation) { b.pg.others = made }},
+		{1, b.readVideoCount(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
+		{1, b.readVideoCount() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
+		{1, b.changedVideoCount(), writeDays, func(made []*organisation) { b.pg.changed = made[0] }},
+		{1, b.changedVideoCount() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
+		{max(1, int(90*b.scale)), b.changedVideoCount(), 1, func(made []*organisation) { b.pg.others = made }},
 	} {
 		made, err := b.pg.seedOrganisations(ctx, part.orgs, part.videos, part.days)
 		if err != nil {

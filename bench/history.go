@@ -30,9 +30,9 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistoryPath returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistoryPath() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// videoHistoryReads returns two functions for reading a video's history of the given number of days. requestPath returns the path of the API
+// videoHistoryPathAndQuery returns two functions for a video's history of the given number of days. requestPath returns the path of the API
 // request. pointsQuery returns the SQL query for the stored points. In each round of the benchmark, both use another video of o.old.
-func videoHistoryReads(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
+func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
 	requestPath = func(round int) string {
 		return fmt.Sprintf("/videos/%s/history?start_date=%s", o.old[round%len(o.old)], first)
@@ -50,7 +50,7 @@ func videoHistoryReads(o *organisation, days int) (requestPath, pointsQuery func
 // videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although
 // only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
-	path, sql := videoHistoryReads(o, days)
+	path, sql := videoHistoryPathAndQuery(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
 		measured: repeatStep(20, b.getStep(o, path)),
 		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {

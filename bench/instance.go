@@ -31,10 +31,10 @@ type instance struct {
 	store   *store.Store
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
-	large  *organisation   // the organisation whose data the requests read
-	small  *organisation   // an organisation with a tenth of the videos of the large one; nil on SQLite
-	writes *organisation   // the organisation whose data the benchmark changes
-	others []*organisation // further organisations, each with as many videos as the one that is changed; empty on SQLite
+	large   *organisation   // the organisation whose data the requests read
+	small   *organisation   // an organisation with a tenth as many videos as large; nil on SQLite
+	changed *organisation   // the organisation whose data the benchmark changes
+	others  []*organisation // further organisations, each with as many videos as changed; empty on SQLite
 }
 
 // organisation is an organisation that the benchmark has created in the database of an instance, with a token for its requests.

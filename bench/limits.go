@@ -19,8 +19,8 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
 //
 //   - bench_videos: the videos of all organisations, with an index for each measured list
 //   - bench_collected: the videos of pg.large that are in collections, with an index by collection
-//   - bench_tracked: the videos of pg.writes, with the same unique keys as the table videos
-//   - bench_points: the daily history points of pg.writes, with the same unique key as the table snapshots_daily
+//   - bench_tracked: the videos of pg.changed, with the same unique keys as the table videos
+//   - bench_points: the daily history points of pg.changed, with the same unique key as the table snapshots_daily
 func (b *bench) createLimitTables(ctx context.Context) error {
 	for _, statement := range []string{
 		"VACUUM ANALYZE",
@@ -32,9 +32,9 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 		fmt.Sprintf(`CREATE TABLE bench_collected AS SELECT v.*, c.name AS collection FROM collection_videos m JOIN videos v ON v.organisation_id = m.organisation_id AND v.id = m.video_id
  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id WHERE m.organisation_id = '%s' ORDER BY v.created_at, v.id`, b.pg.large.id),
 		"CREATE INDEX ON bench_collected (organisation_id, collection, created_at DESC NULLS LAST, id DESC)",
-		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.writes.id),
+		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
 		"ALTER TABLE bench_tracked ADD PRIMARY KEY (organisation_id, id), ADD UNIQUE (organisation_id, platform, external_id)",
-		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.writes.id),
+		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.changed.id),
 		"ALTER TABLE bench_points ADD PRIMARY KEY (organisation_id, video_id, day)",
 		"VACUUM ANALYZE bench_videos, bench_collected, bench_tracked, bench_points",
 		"SET jit = off",

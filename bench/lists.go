@@ -10,7 +10,7 @@ import (
 
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
-	name  string // name of the list, which says how the videos are selected and ordered
+	name  string // selection and order of the videos in words, such as "of a username"
 	query string // query string of the request, without the query parameter "limit"
 	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation
@@ -61,8 +61,8 @@ func filteredListings(rows int) []listing {
 	}
 }
 
-// orders are the values of the request parameter order_by. The benchmark compares each of them with order_by=created_at.
-var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
+// orderByValues are the values of the request parameter order_by, except created_at. The benchmark compares each of them with order_by=created_at.
+var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
 // listCases compares requests for pages of videos. They are compared with COPY of the same rows, with requests in the order of created_at,
@@ -84,7 +84,7 @@ func listCases(b *bench) []benchCase {
 		}
 	}
 	for _, rows := range []int{page, 100} {
-		for _, order := range orders {
+		for _, order := range orderByValues {
 			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
 				measured: b.listStep(orderedListing(order, rows)), limit: b.listStep(orderedListing("created_at", rows))})
 		}

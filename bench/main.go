@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs reeltally, server, bare and gorm")
 	flag.StringVar(&o.out, "out", "bench/latest.json", "file for the results")
 	flag.StringVar(&o.docs, "docs", "", "folder of the documents; if set, the results also replace those in performance.md, bench.svg and testdata/bench.json")
-	flag.Float64Var(&o.scale, "scale", 0.1, "1 creates 100,000 videos in the organisation that is read, 6,000 more in one account, and 900,000 in others")
+	flag.Float64Var(&o.scale, "scale", 0.1, "scale of the data; with scale 1, the organisation that most requests read has 106,000 videos, 6,000 of them in one account, and other organisations have 900,000")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each case is measured")
 	flag.StringVar(&o.only, "only", "", "regular expression for the names of the cases to measure")
 	flag.StringVar(&o.peers, "peers", "go", "peers to measure: \"go\" for the one that is written in Go, or \"all\" to install and measure the others too")
@@ -109,7 +109,7 @@ func run(ctx context.Context, o options) error {
 // cases returns all cases of the benchmark. A case compares two ways to do some work.
 func (b *bench) cases() []benchCase {
 	var all []benchCase
-	for _, group := range []func(*bench) []benchCase{listCases, historyCases, bulkCases, collectorCases, layerCases, growthCases, sqliteCases, otherImplementationCases} {
+	for _, group := range []func(*bench) []benchCase{listCases, historyCases, bulkCases, collectorCases, layerCases, growthCases, sqliteCases, peerCases} {
 		all = append(all, group(b)...)
 	}
 	return all

@@ -49,8 +49,8 @@ func (b *bench) send(r *http.Request, output io.Writer) error {
 	return err
 }
 
-// getURL sends a GET request without a token, and writes the body of the response to output. It returns an error if the status is not 200.
-func (b *bench) getURL(ctx context.Context, url string, output io.Writer) error {
+// getWithoutToken sends a GET request without a token, and writes the body of the response to output. It returns an error if the status is not 200.
+func (b *bench) getWithoutToken(ctx context.Context, url string, output io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err

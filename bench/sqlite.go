@@ -26,8 +26,8 @@ func sqliteCases(b *bench) []benchCase {
 	}
 }
 
-// startSQLite creates a SQLite database with two organisations, one for requests that read and one for stored batches, and starts a server on
-// it. If the server is already running, startSQLite does nothing.
+// startSQLite creates a SQLite database, and starts a server on it. The database has two organisations: in one, the benchmark reads lists, and
+// in the other one, it stores batches of answers. If the server is already running, startSQLite does nothing.
 func (b *bench) startSQLite(ctx context.Context) error {
 	if b.lite.server != nil {
 		return nil
@@ -41,15 +41,15 @@ func (b *bench) startSQLite(ctx context.Context) error {
 	if err := b.lite.openStore(ctx); err != nil {
 		return err
 	}
-	large, err := b.lite.seedOrganisations(ctx, 1, b.readVideos(), readDays)
+	large, err := b.lite.seedOrganisations(ctx, 1, b.readVideoCount(), readDays)
 	if err != nil {
 		return err
 	}
-	writes, err := b.lite.seedOrganisations(ctx, 1, b.writeVideos(), writeDays)
+	changed, err := b.lite.seedOrganisations(ctx, 1, b.changedVideoCount(), writeDays)
 	if err != nil {
 		return err
 	}
-	b.lite.large, b.lite.writes = large[0], writes[0]
+	b.lite.large, b.lite.changed = large[0], changed[0]
 	if err := b.lite.addManyVideos(ctx, b.lite.large); err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// extract writes the files of a tar archive into a folder. It returns the header of each entry of the archive, by name.
+// extract writes the files of a tar archive into a folder. It returns a map from the names of the archive's entries to their
+// headers.
 func extract(t *testing.T, packed io.Reader, folder string) map[string]*tar.Header {
 	t.Helper()
 	found := map[string]*tar.Header{}
@@ -85,8 +86,8 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 			t.Errorf("the archive must have the file %s with the time of the commit, %s, but has %+v", name, r.time, header)
 		}
 	}
-	requireRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
-	requireUp(t, filepath.Join(out, archive+".tar.gz"), r)
+	requireProgramRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
+	requireUpWorks(t, filepath.Join(out, archive+".tar.gz"), r)
 
 	var bom cdx.BOM
 	decode(t, filepath.Join(out, "sbom.cdx.json"), &bom)
@@ -139,8 +140,8 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// requireRuns fails the test unless the program prints its version, and its file does not contain the path of the repository.
-func requireRuns(t *testing.T, program, version string) {
+// requireProgramRuns fails the test unless the program prints its version, and its file does not contain the path of the repository.
+func requireProgramRuns(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
 	if printed != "reeltally "+version+"\n" {
@@ -152,10 +153,10 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUp copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive and
-// start `reeltally up`. requireUp fails the test unless the API answers a request with the printed token, and the program stops when it
+// requireUpWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive and
+// start `reeltally up`. requireUpWorks fails the test unless the API answers a request with the printed token, and the program stops when it
 // gets a signal.
-func requireUp(t *testing.T, archive string, r release) {
+func requireUpWorks(t *testing.T, archive string, r release) {
 	t.Helper()
 	_, commands, _ := strings.Cut(string(must[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
 	commands, _, _ = strings.Cut(commands, "```")
@@ -228,7 +229,7 @@ func requireImage(t *testing.T, out string, r release) {
 	if data := entries["data/"]; data == nil || data.Uid != user {
 		t.Errorf("the image must have a folder data that belongs to the user %d, but has %+v", user, data)
 	}
-	requireRuns(t, filepath.Join(folder, "reeltally"), r.version)
+	requireProgramRuns(t, filepath.Join(folder, "reeltally"), r.version)
 	if config.Healthcheck == nil || !slices.Equal(config.Healthcheck.Test, []string{"CMD", "/reeltally", "healthcheck"}) {
 		t.Fatalf("the health check of the image must be `/reeltally healthcheck`, but is %+v", config.Healthcheck)
 	}

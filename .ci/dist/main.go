@@ -148,7 +148,7 @@ func (r *release) compile(t target, folder string) error {
 	return build.Run()
 }
 
-// checksums returns the SHA-256 of each file in r.out in hexadecimal, by the name of the file. It leaves out folders.
+// checksums returns a map from the names of the files in r.out to their SHA-256 in hexadecimal. It leaves out folders.
 func (r *release) checksums() (map[string]string, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

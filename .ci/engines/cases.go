@@ -58,7 +58,7 @@ func (o outcomes) recordEnd(t testName, outcome string) {
 // testCase is a test that runs on several database engines, with its outcomes. Its name has * instead of the engine.
 type testCase struct {
 	testName
-	on map[string]string // outcome by name of the engine
+	on map[string]string // a map from the name of an engine to the outcome on this engine
 }
 
 // cases returns the tests that run on several database engines, sorted by package and name. Such a test has the name of an engine in its

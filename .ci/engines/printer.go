@@ -22,7 +22,7 @@ type printer struct {
 // packageOutput has the output of a package whose tests are still running, and the outcomes of its tests.
 type packageOutput struct {
 	lines []event
-	ended map[string]string // outcome by test name: pass, fail or skip
+	ended map[string]string // a map from the name of a test to its outcome: pass, fail or skip
 }
 
 func newPrinter(w io.Writer) *printer {

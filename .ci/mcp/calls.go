@@ -5,10 +5,10 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // paths in the result of the values to save for later calls; the key is the name of the value
+	saves     map[string]string // a map from the names of values that later calls need to their paths in the result
 }
 
-// calls has at least one call of every tool of the server, in an order in which a value is saved before it is used.
+// calls has at least one call of every tool of the server. In this order, each value is saved before it is used.
 var calls = []call{
 	{tool: "authenticate"},
 	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},

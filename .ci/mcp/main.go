@@ -64,7 +64,7 @@ func startProxy(ctx context.Context, target *url.URL, token string) (string, err
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // keeps the Host header of the request, because some scenarios test it
+		r.Out.Host = r.In.Host // some scenarios test the Host header, so the proxy must not change it
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()

@@ -91,19 +91,20 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement from which one condition on the
 // organisation was removed.
 type engineCounts struct {
-	statements, restricted int            // number of all statements, and of the statements with a mutant that the check must refuse
-	mutants                map[string]int // number of mutants that the check must refuse, by what was removed
-	shared                 int            // number of mutants that the check may accept: see Mutant.Shared
+	statements int            // number of all statements
+	restricted int            // number of statements with a mutant that the check must refuse
+	mutants    map[string]int // a map from the kind of the removed condition (Mutant.Without) to the number of mutants that the check must refuse
+	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
-// route identifies the statements of one function that run on the same nodes of Citus.
+// route is a function of the store together with the nodes of Citus on which some of its statements run.
 type route struct {
 	file, function string
 	nodes          storetest.Nodes
 }
 
-// routed has the number of statements of a route, and the tables that these statements use.
-type routed struct {
+// routeStatements has the number of statements of a route, and the tables that these statements use.
+type routeStatements struct {
 	statements int
 	tables     map[string]bool
 }
@@ -111,7 +112,7 @@ type routed struct {
 // page has the contents of docs/evidence/statements.md.
 type page struct {
 	engines map[string]engineCounts
-	routes  map[route]*routed
+	routes  map[route]*routeStatements
 }
 
 // addStatement adds a statement. It also checks each mutant of the statement, and returns an error if the check accepts a mutant that it must
@@ -154,7 +155,7 @@ func (p *page) addRoute(s storetest.RecordedStatement) error {
 	key := route{s.File, s.Function, nodes}
 	r := p.routes[key]
 	if r == nil {
-		r = &routed{tables: map[string]bool{}}
+		r = &routeStatements{tables: map[string]bool{}}
 		p.routes[key] = r
 	}
 	r.statements++

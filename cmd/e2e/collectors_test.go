@@ -16,7 +16,7 @@ import (
 const sigterm = syscall.SIGTERM
 
 // Two collectors use one PostgreSQL database, in which 5,000 videos are due. Each video must be fetched once, by one of the two collectors.
-func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
+func TestCollectors_eachVideoIsFetchedByOnlyOneOfThem(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")
 	s.collector.stop(t, sigterm)

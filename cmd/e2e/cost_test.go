@@ -80,7 +80,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 		if quiet >= idleChecks {
 			return ""
 		}
-		return "server or database are still busy"
+		return "the server or the database is still busy"
 	})
 }
 

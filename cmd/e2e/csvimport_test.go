@@ -80,12 +80,13 @@ func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 
 // csvFile describes a file that the test has downloaded. It is a row of the table in docs/evidence/spreadsheets.md.
 type csvFile struct {
-	format             string
-	size               int64
-	took               time.Duration
-	server, client     int64 // growth of the server's memory, and highest memory of the downloading program, in bytes
-	cells, formulas    int
-	numbers, otherwise int // counts of the cells in the numeric columns: cells that are numbers, and other cells
+	format              string
+	size                int64
+	took                time.Duration
+	server              int64 // growth of the server's memory in bytes
+	client              int64 // highest memory of the downloading program in bytes
+	cells, formulas     int
+	numbers, nonNumbers int // number of cells in the numeric columns that are numbers, and that are not
 }
 
 // maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of
@@ -238,13 +239,13 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 			case rows > 1 && numeric[column] && (cell.Type == "" || cell.Type == "n"):
 				file.numbers++
 			case rows > 1 && numeric[column]:
-				file.otherwise++
+				file.nonNumbers++
 			}
 		}
 	}
 	require.Equal(t, *csvVideos+1, rows)
 	require.Zero(t, file.formulas, "no cell may be a formula")
-	require.Zero(t, file.otherwise, "every count and length must be a number")
+	require.Zero(t, file.nonNumbers, "every count and length must be a number")
 	require.Equal(t, *csvVideos*len(numericColumns), file.numbers)
 }
 
@@ -268,7 +269,7 @@ The seconds depend on what else the machine does.
 `, thousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
 	for _, f := range files {
 		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.1f | %s | %s | %s | %s | 0 |\n", f.format, mebibytes(f.size), f.took.Seconds(), mebibytes(f.server), mebibytes(f.client), thousands(f.cells),
-			thousands(f.formulas), thousands(f.numbers), thousands(f.otherwise))
+			thousands(f.formulas), thousands(f.numbers), thousands(f.nonNumbers))
 	}
 	b.WriteString("\n`make check` runs the same test with fewer videos. The test is in `cmd/e2e/csvimport_test.go`.\n")
 	return b.String()

@@ -44,7 +44,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 		if slices.Contains(partitionsOf(t, db), lastPartition) {
 			return ""
 		}
-		return "partition " + lastPartition + " is missing: " + lastBytes(s.collector.stderr.String())
+		return fmt.Sprintf("the partition %s is missing: %s", lastPartition, lastBytes(s.collector.stderr.String()))
 	})
 	require.Equal(t, int64(1), dumpConnections(t, db), "the dump must still be running")
 	end()

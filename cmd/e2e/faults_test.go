@@ -30,7 +30,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 				fault      string
 				retryAfter int
 				platform   link.Platform
-				logged     []string // substrings of one line of the collector's log
+				logged     []string // texts that one line of the collector's log must contain
 			}{
 				{"rate_limited", 2, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"rate_limited"`, `"until"`, `"source_says"`}},
 				{"rate_limited", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"source paused"`, `"class":"rate_limited"`, `"until"`}},

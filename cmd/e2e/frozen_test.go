@@ -62,7 +62,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	s.startCollector(t)
-	metrics := metricsOf(t, s.server)
+	metrics := metricsURL(t, s.server)
 	videos := s.publicVideos(t, link.TikTok, 400, 11)
 	acknowledged := map[string]bool{}
 	for _, v := range videos[:3] {
@@ -70,7 +70,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 		acknowledged[v.Canonical] = true
 	}
 	s.awaitNumbers(t, 3, time.Minute)
-	goroutinesBefore := goroutinesOf(t, metrics)
+	goroutinesBefore := goroutineCount(t, metrics)
 
 	unfreeze := postgres.Freeze(t)
 	responses := s.sendLoad(t, metrics, videos[3:len(videos)-1], frozen)
@@ -126,7 +126,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 
 	await(t, waitTimeout, time.Second, func() string {
 		busy := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'frozen' AND state <> 'idle' AND pid <> pg_backend_pid()")[0]
-		after := goroutinesOf(t, metrics)
+		after := goroutineCount(t, metrics)
 		if busy == 0 && after <= goroutinesBefore+readers+writers { // the server has up to one goroutine for each idle connection of a client
 			return ""
 		}
@@ -189,8 +189,8 @@ func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration 
 	return responses
 }
 
-// metricsOf waits until a process logs the URL of its metrics. It returns this URL.
-func metricsOf(t *testing.T, p *process) string {
+// metricsURL waits until a process logs the URL of its metrics. It returns this URL.
+func metricsURL(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }
 	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, waitTimeout, `"msg":"serving metrics"`)), &line))
@@ -199,10 +199,10 @@ func metricsOf(t *testing.T, p *process) string {
 
 var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// goroutinesOf reads the number of goroutines from the metrics at a URL.
-func goroutinesOf(t *testing.T, metrics string) int {
+// goroutineCount reads the number of goroutines of a process from the metrics at metricsURL.
+func goroutineCount(t *testing.T, metricsURL string) int {
 	t.Helper()
-	found := goroutines.FindSubmatch(call(t, http.MethodGet, metrics, "", nil).body)
+	found := goroutines.FindSubmatch(call(t, http.MethodGet, metricsURL, "", nil).body)
 	require.NotNil(t, found)
 	n, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)

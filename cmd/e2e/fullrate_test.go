@@ -95,11 +95,12 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 // fullRateRun has the settings and the measurements of a run in which one organisation sends as many requests as its rate limits allow. At
 // the same time, many small organisations, the honest callers, send normal requests.
 type fullRateRun struct {
-	alone               time.Duration  // duration of the phase before the run, in which the organisation sends no requests
-	length              time.Duration  // duration of the run, in which the organisation sends as many requests as it may
-	sampleEvery, window time.Duration  // interval between samples; length of the periods for which the latency is charted
-	videos              int            // number of videos of the organisation before the run
-	limits              map[string]int // allowed calls a minute, by operation
+	alone       time.Duration  // duration of the phase before the run, in which the organisation sends no requests
+	length      time.Duration  // duration of the run, in which the organisation sends as many requests as it may
+	sampleEvery time.Duration  // interval between samples
+	window      time.Duration  // length of the periods for which the latency is charted
+	videos      int            // number of videos of the organisation before the run
+	limits      map[string]int // a map from the id of an operation to the number of calls that are allowed in a minute
 
 	began                     time.Time // start of the organisation's requests, which is minute 0 of the charts
 	honest                    []timing
@@ -138,7 +139,7 @@ func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, d
 	}
 }
 
-// tableSizes returns the size in bytes of each table, including its indexes and partitions, by the name of the table.
+// tableSizes returns a map from the names of tables to their sizes in bytes. The size of a table includes its indexes and partitions.
 func tableSizes(t *testing.T, db *storetest.DB) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}

@@ -30,7 +30,7 @@ type customer struct {
 	large            string   // body of a bulk request with 500 invalid links, about 2 MiB
 
 	mu   sync.Mutex
-	made map[string][]string // links and ids of objects that the run created and will stop or delete, by their kind, such as "tokens"
+	made map[string][]string // a map from a kind of object, such as "tokens", to the ids or links of such objects that the run created and will delete or stop
 }
 
 // newCustomer creates an organisation with made-up videos and five collections, and a token for it.
@@ -102,8 +102,8 @@ func newAccountLink(int) string {
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns a function for each operation, by the operation id. The function builds the n-th request of the operation, and makes
-// the request as large as the operation allows.
+// requestSpecs returns a map from the ids of operations to functions. Such a function builds the n-th request of its operation, and makes the
+// request as large as the operation allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }
@@ -170,7 +170,9 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	tags := func() string {
 		return jsonStrings(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
-	webhook := func() string { // returns the id of a webhook that the run created, and keeps it in c.made; if there is none yet, returns an unknown id
+	// webhook returns the path of a webhook that the run created, and keeps its id in c.made. If the run has created no webhook yet, webhook
+	// returns a path with an unknown id.
+	webhook := func() string {
 		unknown := uuid.NewString()
 		id := c.takeCreated("webhooks", 1, unknown)[0]
 		if id != unknown {

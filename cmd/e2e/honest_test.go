@@ -16,11 +16,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// honestKinds names the kinds of requests of honest callers. These are organisations that send normal requests, while another organisation
-// tries to overload the server.
+// honestKinds are the names of the kinds of requests that honest callers send. Honest callers are organisations that send normal requests, while
+// another organisation tries to overload the server.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestInterval is the time between two requests of the same kind in honestKinds, of all honest callers together.
+// honestInterval is the time between two requests of the same kind. These requests can come from different honest callers.
 const honestInterval = 50 * time.Millisecond
 
 // honestOrganisations is the number of callers that send normal requests. The requests are distributed over them, so that each caller sends fewer

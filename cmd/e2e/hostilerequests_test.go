@@ -311,7 +311,7 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
-		attackers.Go(func() { next = attackInTurn(ctx, attacker, limitedCases, next) })
+		attackers.Go(func() { next = runCasesInTurn(ctx, attacker, limitedCases, next) })
 		busy := callers.sendRequests(ctx, shared.base)
 		stop()
 		attackers.Wait()
@@ -328,9 +328,9 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 	return out
 }
 
-// attackInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. firstCase
-// is the index of the first case to run. attackInTurn returns the index of the case that would run next.
-func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, firstCase int) int {
+// runCasesInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. firstCase
+// is the index of the first case to run. runCasesInTurn returns the index of the case that would run next.
+func runCasesInTurn(ctx context.Context, a *attack, cases []hostileCase, firstCase int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()
 	for {

@@ -327,7 +327,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 			steps = append(steps, b.step+1)
 		}
 		step, ok := b.matchingStep(steps, links, members)
-		require.True(t, ok, "after step %d (is the next step in doubt: %v), the server has %d of %d videos of the block and %d of %d of its members", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
+		require.True(t, ok, "after step %d (next step in doubt: %v), the server has %d of %d videos of the block and %d of %d of its members", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
 		if step > b.step {
 			k.counts.applied++
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// withToken is an HTTP transport that adds its value as the token to every request.
+// withToken is an HTTP transport. Its value is a token, which it adds to every request.
 type withToken string
 
 func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {

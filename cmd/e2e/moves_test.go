@@ -127,7 +127,7 @@ type moveWriter struct {
 	index         int
 	sent          atomic.Int64 // number of videos in all requests
 	acknowledged  atomic.Int64 // number of videos in the acknowledged requests
-	slowestMicros atomic.Int64 // the longest time until an acknowledgement, since it was last set to 0
+	slowestMicros atomic.Int64 // the longest time from a request to its acknowledgement, since the test last set slowestMicros to 0
 }
 
 // videoLink returns the link of the writer's video with the number n.
@@ -244,8 +244,8 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 	}
 }
 
-// requireFirstVideos returns the number of videos of the writer's organisation. It requires that these are the first videos that the writer sent,
-// without a gap.
+// requireFirstVideos returns the number n of videos in the writer's organisation. It requires that these are the videos 0 to n-1 of the writer, so
+// that no earlier video is missing.
 func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(runOperator(t, databaseSettings(url), "export", "--org", w.name))).ReadAll()

@@ -108,7 +108,7 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 		for _, target := range panel.Targets {
 			await(t, waitTimeout, 200*time.Millisecond, func() string {
 				if countSeries(t, base, target.Expr) == 0 {
-					return "the panel " + panel.Title + " has no data: " + target.Expr
+					return fmt.Sprintf("the panel %s has no data: %s", panel.Title, target.Expr)
 				}
 				return ""
 			})

@@ -48,9 +48,9 @@ type proxyProgram struct {
 	debian   string   // name of the Debian package that has the program
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
-	files    func(conf, address string) map[string]string // function that returns the configuration files by name, for a proxy that listens on the given address
+	files    func(conf, address string) map[string]string // files returns a map from file names to contents: the configuration of a proxy that listens on address
 	args     []string
-	// tooLarge is the media type of the error that answers a request body of 5 MiB, which is too large.
+	// tooLarge is the media type of the error response to a request body that is too large (5 MiB).
 	tooLarge string
 }
 
@@ -101,7 +101,7 @@ func (program *proxyProgram) configuration(t *testing.T) string {
 	return string(text)
 }
 
-// withSecondServer returns the documented configuration, in which it adds a second server.
+// withSecondServer returns the documented configuration with a second server.
 func (program *proxyProgram) withSecondServer(t *testing.T, address string) string {
 	t.Helper()
 	conf := program.second(program.configuration(t), address)
@@ -265,14 +265,14 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	for _, program := range proxyPrograms {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
-			requirePreserved(t, startProxied(t, program, program.configuration(t)), program.tooLarge)
+			requireRequestsPreserved(t, startProxied(t, program, program.configuration(t)), program.tooLarge)
 		})
 	}
 }
 
-// requirePreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the error that answers a
-// request body of 5 MiB, which is too large.
-func requirePreserved(t *testing.T, p *proxied, tooLargeType string) {
+// requireRequestsPreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the
+// error response to a request body that is too large (5 MiB).
+func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 	t.Helper()
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// proxyOf starts a proxy in front of one or two test servers, and returns a client of the proxy.
-func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
+// startProxyBefore starts a proxy in front of one or two test servers, and returns a client of the proxy.
+func startProxyBefore(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
 	t.Helper()
 	for _, s := range servers {
 		t.Cleanup(s.Close)
@@ -29,8 +29,8 @@ func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *
 	return p
 }
 
-// The test server sends as many bytes as ReelTally sends at once, and waits until the caller has read some of them. After that, it sends the
-// rest.
+// The test server sends 64 KiB, as much as ReelTally sends at once. Then it waits until the caller has read some of these bytes, and sends the rest
+// of the response.
 func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -39,7 +39,7 @@ func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 			t.Parallel()
 			const chunk, piece = 64 << 10, 16 << 10
 			arrived := make(chan struct{})
-			p := proxyOf(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p := startProxyBefore(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/videos" {
 					return
 				}
@@ -86,7 +86,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 					late.Add(1)
 				}
 			}))
-			p := proxyOf(t, program, ready, ending)
+			p := startProxyBefore(t, program, ready, ending)
 			ended.Store(true)
 			// Wait until the proxy sends 20 requests in a row to the other server.
 			await(t, waitTimeout, 50*time.Millisecond, func() string {
@@ -114,7 +114,7 @@ func TestProxy_repeatsRequestsIfAServerCannotBeReached(t *testing.T) {
 			answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 			killed := httptest.NewServer(answer)
 			killed.Close()
-			p := proxyOf(t, program, httptest.NewServer(answer), killed)
+			p := startProxyBefore(t, program, httptest.NewServer(answer), killed)
 			for range 20 {
 				p.send(http.StatusOK, http.MethodPost, "/videos", `{"link":"https://www.tiktok.com/@someone/video/1"}`)
 			}

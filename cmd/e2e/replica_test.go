@@ -78,7 +78,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		}
 	}
 	running.Wait()
-	require.Zero(t, stale.Load(), "no list may lack a video whose tracking was acknowledged before")
+	require.Zero(t, stale.Load(), "each list must have all videos whose tracking was acknowledged before the list was requested")
 	replica.Resume(t)
 	text := metrics()
 	for _, result := range []string{"answered", "behind"} {

@@ -159,9 +159,8 @@ func (r *restoredInstallation) trackVideos(t *testing.T, firstNumber, n int) (id
 	return ids
 }
 
-// checksums stops the server, and returns two checksums: that of a backup of the whole database, and that of an export of the organisation's
-// histories.
-func (r *restoredInstallation) checksums(t *testing.T) (checksums string) {
+// stopAndSum stops the server, and returns two checksums: of a backup of the whole database, and of an export of the organisation's histories.
+func (r *restoredInstallation) stopAndSum(t *testing.T) (checksums string) {
 	t.Helper()
 	r.server.stop(t, sigterm)
 	return databaseChecksum(t, r.env) + " " + sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester")))
@@ -217,9 +216,9 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 	require.Len(t, r.listVideos(t), 160)
 }
 
-// After a mistake, the commands of docs/operating.md must restore exactly the data of a moment before the mistake. They must also do so if
-// PostgreSQL was killed before it archived the newest part of its log.
-func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
+// After a mistake, the commands of docs/operating.md must restore exactly the data that the database had at a given time before the mistake. They
+// must also do so if PostgreSQL was killed before it archived the newest part of its log.
+func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	commands := commandsOf(t, "operating.md", "### PostgreSQL")
@@ -233,11 +232,11 @@ func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
 			r := newRestoredInstallation(t, c.url)
 			c.run(t, weekly)
 			r.fillCollection(t)
-			checksums := r.checksums(t)
+			checksums := r.stopAndSum(t)
 			moment := time.Now().UTC().Format("2006-01-02 15:04:05.000000+00")
 			r.startServer(t)
 			r.deleteByMistake(t)
-			require.NotEqual(t, checksums, r.checksums(t))
+			require.NotEqual(t, checksums, r.stopAndSum(t))
 			if killed {
 				c.kill(t)
 			}
@@ -250,7 +249,7 @@ func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
+func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	commands := commandsOf(t, "operating.md", "### SQLite")
@@ -273,14 +272,14 @@ func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
 	guide(hourly)
 	r.fillCollection(t)
 	nextSecond()
-	checksums := r.checksums(t)
+	checksums := r.stopAndSum(t)
 	r.startServer(t)
 	guide(hourly)
 	moment := nextSecond().Format(time.RFC3339)
 	nextSecond()
 	r.deleteByMistake(t)
 	guide(hourly)
-	require.NotEqual(t, checksums, r.checksums(t))
+	require.NotEqual(t, checksums, r.stopAndSum(t))
 	guide(back, "MOMENT="+moment)
 	require.FileExists(t, file+".before")
 	r.requireDataRestored(t, checksums)

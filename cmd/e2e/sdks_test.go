@@ -83,7 +83,7 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	file := filepath.Join(t.TempDir(), "videos.csv")
 	env := []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + s.newOrganisation(t)}
 	printed := runTool(t, t.TempDir(), env, name, append(args, file)...)
-	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print the numbers of videos that it tracked, that it listed, that the list has in total, and that it read page by page")
+	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print four numbers of videos: tracked, listed, total of the list, and read page by page")
 	exported, err := os.Open(file)
 	require.NoError(t, err)
 	defer func() { _ = exported.Close() }()

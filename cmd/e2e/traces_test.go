@@ -163,7 +163,7 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	require.NotEmpty(t, all.withName("GET"), "if no route matches the path, the span must not contain the path")
 }
 
-// requireFetchSpans checks the spans of one round of a worker of the collector.
+// requireFetchSpans checks one trace of the collector, which has the spans of a claim, of a call to a source, and of the storing of the counts.
 func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	t.Helper()
 	rounds := slices.DeleteFunc(all.withName("collect youtube"), func(s receivedSpan) bool { return len(all.descendants(s).withName("call youtube")) == 0 })
@@ -195,8 +195,8 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook checks two things: the span of a tool call's request is below the span of the request to /mcp, and the sending of
-// an event to a webhook has a trace.
+// requireSpansOfToolAndWebhook checks that a tool call sends a request, whose span is below the span of the request to /mcp. It also checks that a
+// trace begins when an event is sent to a webhook.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
 	mcp := all.withName("POST /mcp")
@@ -206,7 +206,7 @@ func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	require.Equal(t, "SPAN_KIND_INTERNAL", inner[0].Kind.String())
 	require.True(t, slices.ContainsFunc(all.descendants(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
 	var posts spanTree
-	for _, sent := range all.withName("send to webhook") { // one of these spans may have no request below it, because a server can find that all events of a webhook were sent already
+	for _, sent := range all.withName("send to webhook") { // such a span has no request below it if the server finds that all events of the webhook were already sent
 		require.Empty(t, sent.parent())
 		posts = append(posts, all.descendants(sent).withName("POST")...)
 	}
@@ -214,8 +214,8 @@ func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	require.Equal(t, "127.0.0.1", posts[0].attrs["server.address"])
 }
 
-// If the receiver is down or never answers, no request and no shutdown may be delayed, and the failure must be logged only once.
-func TestTraces_receiverThatFailsDelaysNothing(t *testing.T) {
+// If the receiver of spans is down or never answers, this must not delay requests or a shutdown. The failure must be logged only once.
+func TestTraces_failingReceiverDelaysNoRequests(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // the operating system accepts connections to this listener, but the test never reads from them
 	require.NoError(t, err)

@@ -48,12 +48,12 @@ type eventReceiver struct {
 	*httptest.Server
 
 	inside    *httptest.Server            // the server to which the receiver redirects
-	verifiers []*standardwebhooks.Webhook // one for each webhook, to check the signatures of its requests
+	verifiers []*standardwebhooks.Webhook // each of them checks the signatures of the requests of one webhook
 
 	mu         sync.Mutex
 	attempts   map[uuid.UUID]int               // number of requests for each event, including refused ones
 	times      map[uuid.UUID]int               // number of times that each event was recorded
-	events     map[eventKey]map[uuid.UUID]bool // for each change, the ids of the received events about it
+	events     map[eventKey]map[uuid.UUID]bool // a map from each change to the ids of the received events about it
 	faults     map[string]int                  // number of requests that were answered with a fault; the key is the name of the fault
 	requests   int
 	redirected int      // number of requests that followed a redirect

@@ -83,9 +83,9 @@ func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			w := startWebhookRun(t, engine)
-			w.whileKilled(t, *webhooksKills/2, []string{"server", "collector"}, w.trackAll)
+			w.killDuring(t, *webhooksKills/2, []string{"server", "collector"}, w.trackAll)
 			w.awaitFetches(t)
-			w.whileKilled(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
+			w.killDuring(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
 			w.awaitDeliveries(t)
 			result := w.compareEvents(t)
 			result.engine, result.duration = engine, time.Since(start)
@@ -139,9 +139,9 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// whileKilled calls doWork, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn. Between two
-// kills, the receiver gets a part of the events that doWork causes, so that the kills are distributed over its whole duration.
-func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
+// killDuring calls doWork. While doWork runs, killDuring kills and restarts n processes: those with the given names, in turn. Between two kills, the
+// receiver gets a part of the events that doWork causes, so that the kills are distributed over the whole time for which doWork runs.
+func (w *webhookRun) killDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -172,7 +172,7 @@ func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, doWork fun
 	<-done
 }
 
-// sendUntilAcknowledged sends a request to the servers in turn, until a server answers with one of the statuses. Servers that were killed do not answer.
+// sendUntilAcknowledged sends a request to the servers in turn, until a server answers with one of the given statuses. Servers that were killed do not answer.
 func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token string, body any, statuses ...int) {
 	t.Helper()
 	await(t, 5*time.Minute, 50*time.Millisecond, func() string {

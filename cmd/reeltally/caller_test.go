@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and the function call,
-// which runs a command of reeltally with this login file.
+// newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and a function that runs a
+// command of reeltally with this login file.
 func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})

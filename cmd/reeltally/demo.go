@@ -69,7 +69,8 @@ func (u *up) organisationID() uuid.UUID {
 }
 
 // prepareOrganisation returns the organisation whose token `reeltally up` prints. If the organisation or its token does not exist yet,
-// prepareOrganisation creates it. If the sandbox runs, this is the demo organisation, and prepareOrganisation fills it with made-up data.
+// prepareOrganisation creates it. If the sandbox runs, the organisation is the demo organisation, and prepareOrganisation fills it with
+// made-up data.
 func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
 	now, name := time.Now(), "My organisation"
 	if u.sandboxServer != nil {

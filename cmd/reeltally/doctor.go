@@ -113,7 +113,7 @@ func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *s
 			}
 			return checkSources(ctx, st, sources)
 		},
-		func() []finding { return checkCollecting(ctx, st, sources) },
+		func() []finding { return checkCollectors(ctx, st, sources) },
 		func() []finding { return checkOrganisations(ctx, st) },
 	} {
 		if err := report(check()...); err != nil {
@@ -264,11 +264,11 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	return out
 }
 
-// maxDueTime is how long a due target may wait for its fetch before checkCollecting warns.
+// maxDueTime is how long a due target may wait for its fetch before checkCollectors warns.
 const maxDueTime = time.Hour
 
-// checkCollecting checks whether collectors run, whether due targets are fetched in time, and how old the numbers are.
-func checkCollecting(ctx context.Context, st *store.Store, sources []source.Source) []finding {
+// checkCollectors checks whether collectors run, whether due targets are fetched in time, and how old the numbers are.
+func checkCollectors(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	s, err := collect.ReadStatus(ctx, st, sources)
 	if err != nil {
 		return []finding{{"collectors", stateBroken, err.Error(), "Check the log of the database."}}

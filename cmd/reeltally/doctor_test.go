@@ -35,7 +35,7 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 // sandboxSources are the names of the sources that the settings of startSandbox configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
-// runDoctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.
+// runDoctor runs `reeltally doctor`. It returns the exit status, and a map from the names of the checks to their findings.
 func runDoctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
 	t.Helper()
 	status, stdout, _ := boottest.Run(t, run, nil, settings, "doctor", "--json")

@@ -34,7 +34,7 @@ type exportCommand struct {
 	Out    string `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
 }
 
-// formats has the media type that the API knows for each value of the flag --format.
+// formats is a map from the values of the flag --format to the media types of the API.
 var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSemicolon, "ndjson": client.NDJSON}
 
 // isCSV reports whether the file has one of the two CSV formats.
@@ -59,7 +59,7 @@ func (c *exportCommand) save(ctx context.Context, p boot.Process, entryNoun stri
 	}
 	defer bar.finish(ctx)
 	writeTo := func(output io.Writer) error {
-		w := bufio.NewWriter(&rowCounter{Writer: output, quotes: c.isCSV(), show: func(rows int64) {
+		w := bufio.NewWriter(&rowCounter{Writer: output, isCSV: c.isCSV(), show: func(rows int64) {
 			if c.isCSV() {
 				rows-- // do not count the line with the column names
 			}
@@ -160,11 +160,11 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in CSV files, where the field quotes is true, a
-// line break within quotes does not end the row.
+// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in a CSV file, a line break within quotes does not
+// end the row.
 type rowCounter struct {
 	io.Writer
-	quotes bool
+	isCSV  bool // whether the file has a CSV format
 	quoted bool // whether the next character is within quotes
 	rows   int64
 	show   func(rows int64) // function that is called after each write with the number of rows so far
@@ -173,7 +173,7 @@ type rowCounter struct {
 func (c *rowCounter) Write(part []byte) (int, error) {
 	for _, char := range part {
 		switch {
-		case char == '"' && c.quotes:
+		case char == '"' && c.isCSV:
 			c.quoted = !c.quoted
 		case char == '\n' && !c.quoted:
 			c.rows++

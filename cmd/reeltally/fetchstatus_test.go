@@ -137,8 +137,8 @@ func (s *statusSystem) track(link string) (id string, warnings []any) {
 	return answer["videoId"].(string), answer["warnings"].([]any)
 }
 
-// waitFor waits until the video has the given fetch status, such as "ok".
-func (s *statusSystem) waitFor(id, status string) {
+// waitForStatus waits until the video has the given fetch status, such as "ok".
+func (s *statusSystem) waitForStatus(id, status string) {
 	s.t.Helper()
 	s.advanceUntil(id, status, 0)
 }
@@ -232,7 +232,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		require.Empty(t, warnings, "before a collector runs, the server must give no warnings, because it does not know the sources")
 		stop := s.startCollector()
 		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
-		s.waitFor(ids["ok"], "ok")
+		s.waitForStatus(ids["ok"], "ok")
 		db.Clock.Advance(6 * time.Second) // the server reads every five seconds which links the running collectors can fetch
 		var warning []any
 		ids["unsupported"], warning = s.track("https://www.facebook.com/reel/" + world.Find(link.Facebook, sandbox.Normal))
@@ -240,12 +240,12 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		noAccount, warning := s.track("https://www.instagram.com/reel/" + world.Find(link.Instagram, sandbox.Normal) + "/")
 		require.Len(t, warning, 1)
 		require.Contains(t, warning[0], "track the account, or send a link of the video that contains the handle of the account")
-		s.waitFor(noAccount, "unsupported")
+		s.waitForStatus(noAccount, "unsupported")
 		ids["private"], warning = s.track(tiktok(private))
 		require.Empty(t, warning)
-		s.waitFor(ids["private"], "private")
+		s.waitForStatus(ids["private"], "private")
 		ids["restricted"], _ = s.track(tiktok(hidden(sandbox.AgeRestricted)))
-		s.waitFor(ids["restricted"], "restricted")
+		s.waitForStatus(ids["restricted"], "restricted")
 		ids["gone"], _ = s.track(tiktok(gone))
 		s.advanceUntil(ids["gone"], "gone", 10*time.Minute)
 		normal, hiddenAccount := s.trackAccount("https://www.youtube.com/@"+world.FindAccount(link.YouTube, sandbox.AccountEmpty)), s.trackAccount(
@@ -255,7 +255,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		s.setFault("vendor", "server_error")
 		ids["failing"], _ = s.track(tiktok(hidden(sandbox.Normal)))
 		s.advanceUntil(ids["failing"], "failing", 20*time.Second)
-		s.waitFor(ids["ok"], "ok")
+		s.waitForStatus(ids["ok"], "ok")
 		stop()
 		s.setFault("", "")
 		ids["stopped"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.HiddenLikes))

@@ -181,8 +181,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. Both numbers are bytes, or both are videos. If the stage differs from that of the last call, the bar of the
-// earlier stage is finished first.
+// set shows the progress of a stage. The unit of done and total is bytes or videos, depending on the stage. If the stage differs from that of the
+// last call, the bar of the earlier stage is finished first.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)

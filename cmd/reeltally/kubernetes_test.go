@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// manifest has the objects of docs/kubernetes.yaml by name.
+// manifest has the objects of docs/kubernetes.yaml. The key of each map is the name of the object.
 type manifest struct {
 	jobs        map[string]batchv1.Job
 	deployments map[string]appsv1.Deployment

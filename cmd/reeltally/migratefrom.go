@@ -178,7 +178,7 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. Both numbers count the entries of a list. If the stage differs from that of the last call, the bar of the
+// set shows the progress of a stage. The numbers done and total count the entries of a list. If the stage differs from that of the last call, the bar of the
 // earlier stage is finished first.
 func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {

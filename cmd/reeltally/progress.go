@@ -94,8 +94,7 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal shows how many units of the task are done, like the method set. If the total number of units was unknown so
-// far, setTotal also sets the total.
+// setTotal shows how many units of the task are finished, and stores the total number of units if it was unknown so far.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {

@@ -251,7 +251,7 @@ func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.8-03
-func TestReadingCommands_doNotCreateAMissingDatabase(t *testing.T) {
+func TestCommands_doNotCreateAMissingDatabase(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"status", "doctor", "export --org N", "import --org N reeltally_test.go", "org list", "org set-tier N basic", "token list --org N",
 		"token create --org N --name T"} {
@@ -353,7 +353,7 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	url := storetest.NewURL(t, "sqlite")
 	seedOnce := func() []string {
 		var ids []string
-		for line := range strings.Lines(seedInto(t, url, "--orgs", "2", "--videos", "20", "--days", "10", "--json")) {
+		for line := range strings.Lines(runSeed(t, url, "--orgs", "2", "--videos", "20", "--days", "10", "--json")) {
 			ids = append(ids, parseObject(t, line)["organisation_id"].(string))
 		}
 		return ids
@@ -363,13 +363,14 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	require.Equal(t, ids, seedOnce(), "a second run with the same arguments must add no organisations")
 
 	org := parseObject(t, newOperator(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
-	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
+	require.Contains(t, runSeed(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "use an empty organisation")
 }
 
-func seedInto(t *testing.T, url string, args ...string) string {
+// runSeed runs `reeltally seed` on the database with this URL and returns its standard output.
+func runSeed(t *testing.T, url string, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, append([]string{"seed"}, args...)...)
 	require.Zero(t, status, stderr)

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. It returns three things: user collects the text that the terminal shows, a write to keyboard
-// types on the terminal, and program is the input and output of the tested program.
+// openTerminal opens a pseudo-terminal of 80 columns. The result user collects the text that the terminal shows. What is written to keyboard is typed
+// on the terminal. The file program is the input and output of the tested program.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

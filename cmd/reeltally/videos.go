@@ -45,8 +45,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 }
 
 // argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If there
-// are no such lines, it returns an error. For this error, the parameter missing names what is missing, for example "links".
-func argumentsOrLines(arguments []string, stdin io.Reader, missing string) ([]string, error) {
+// are no such lines, it returns an error. The error contains argumentNoun, a plural such as "links".
+func argumentsOrLines(arguments []string, stdin io.Reader, argumentNoun string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
 		in.Buffer(nil, maxLine)
@@ -60,7 +60,7 @@ func argumentsOrLines(arguments []string, stdin io.Reader, missing string) ([]st
 		}
 	}
 	if len(arguments) == 0 {
-		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", missing)}
+		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", argumentNoun)}
 	}
 	return arguments, nil
 }

@@ -111,13 +111,13 @@ func errorOf(status int, body []byte) *Error {
 	return failed
 }
 
-// readsWhole is a key for the context of a request. It marks requests whose answers are read completely before they are used.
-type readsWhole struct{}
+// wholeAnswerKey is a key for the context of a request. It marks requests whose answers are read completely before they are used.
+type wholeAnswerKey struct{}
 
 // wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
 // repeats the request.
 func wholeAnswer(ctx context.Context) context.Context {
-	return context.WithValue(ctx, readsWhole{}, true)
+	return context.WithValue(ctx, wholeAnswerKey{}, true)
 }
 
 // allPages returns the entries of all pages of a list. It begins with the page of firstCursor, or with the first page if firstCursor is "".
@@ -169,7 +169,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			own.Body = body
 		}
 		answer, err := t.next.RoundTrip(own)
-		if err == nil && r.Context().Value(readsWhole{}) != nil {
+		if err == nil && r.Context().Value(wholeAnswerKey{}) != nil {
 			if _, err = readBody(answer); err != nil { // the connection broke before the answer was complete
 				answer = nil
 			}

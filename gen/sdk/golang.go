@@ -74,8 +74,8 @@ func goOperations(clientFile string, operations []operation) (string, error) {
 // goGenerator writes the methods of the Go client.
 type goGenerator struct {
 	files   *token.FileSet
-	structs map[string]*ast.StructType // types that oapi-codegen generated, by name
-	senders map[string]*ast.FuncType   // functions that oapi-codegen generated to send requests, by the name of the operation
+	structs map[string]*ast.StructType // the types that oapi-codegen generated; the key is the name of the type
+	senders map[string]*ast.FuncType   // a map from the names of operations to the functions that oapi-codegen generated to send their requests
 	out     bytes.Buffer
 }
 
@@ -101,8 +101,12 @@ func (g *goGenerator) writeOperation(o *operation) error {
 	if sender == nil {
 		return errors.New("oapi-codegen has no function for the operation")
 	}
-	var params, passed, optionFields []string                             // parameters of the method, arguments of the sender, members of the options
-	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // without the context (first) and the request editors (last)
+	var (
+		params       []string // parameters of the method
+		passed       []string // arguments with which the method calls the sender
+		optionFields []string // fields of the options
+	)
+	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // the first parameter is the context, and the last one the request editors
 		paramName, paramType := p.Names[0].Name, g.formatType(p.Type)
 		typeName := strings.TrimPrefix(paramType, "*")
 		if paramName == "body" {

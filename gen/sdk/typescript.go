@@ -19,7 +19,7 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 		s := doc.Components.Schemas[name].Value
 		fmt.Fprintf(&out, "/** %s */\n", commentText(firstSentence(s.Description)))
 		if s.Type.Is("object") && len(s.Properties) > 0 {
-			fmt.Fprintf(&out, "export interface %s %s\n\n", name, typeScriptObject(s, ""))
+			fmt.Fprintf(&out, "export interface %s %s\n\n", name, typeScriptObjectType(s, ""))
 		} else {
 			fmt.Fprintf(&out, "export type %s = %s;\n\n", name, typeScriptType(&openapi3.SchemaRef{Value: withoutNull(s)}, ""))
 		}
@@ -83,14 +83,15 @@ func typeScriptType(ref *openapi3.SchemaRef, indent string) string {
 		return name
 	}
 	s := ref.Value
-	t := typeScriptPlain(s, indent)
+	t := nonNullType(s, indent)
 	if s.Nullable {
 		t += " | null"
 	}
 	return t
 }
 
-func typeScriptPlain(s *openapi3.Schema, indent string) string {
+// nonNullType returns the TypeScript type of a schema as source text, but without null.
+func nonNullType(s *openapi3.Schema, indent string) string {
 	switch {
 	case len(s.OneOf) > 0:
 		var either []string
@@ -119,12 +120,13 @@ func typeScriptPlain(s *openapi3.Schema, indent string) string {
 		}
 		return item + "[]"
 	case len(s.Properties) > 0:
-		return typeScriptObject(s, indent)
+		return typeScriptObjectType(s, indent)
 	}
 	return "Record<string, unknown>"
 }
 
-func typeScriptObject(s *openapi3.Schema, indent string) string {
+// typeScriptObjectType returns the TypeScript type of an object as source text.
+func typeScriptObjectType(s *openapi3.Schema, indent string) string {
 	var out strings.Builder
 	out.WriteString("{\n")
 	for _, name := range memberNames(s) {

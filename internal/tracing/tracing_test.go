@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-func TestStart_recordsOnlyInATrace(t *testing.T) {
+func TestStart_recordsSpansOnlyWithinATrace(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))

@@ -26,7 +26,7 @@ type NameServer struct {
 	resolver  *net.Resolver
 
 	mu    sync.Mutex
-	asked map[string]int // number of questions, by host
+	asked map[string]int // a map from hosts to the number of questions about them
 }
 
 // NewNameServer starts a name server, which is stopped at the end of the test. The server calls answerFor for each question about a host,

@@ -91,13 +91,13 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	}
 	_, err := o.AddVideos(t.Context(), d.collection.ID, ids)
 	require.NoError(t, err)
-	d.runCollector(t)
+	d.storeHeartbeat(t)
 	d.video = storetest.VideoOf(t, o, clips[0])
 	return d
 }
 
-// runCollector writes the heartbeat of a collector with one source into the database. The pages then show that a collector is running.
-func (d dashboard) runCollector(t *testing.T) {
+// storeHeartbeat writes the heartbeat of a collector with one source into the database. The pages then show that a collector is running.
+func (d dashboard) storeHeartbeat(t *testing.T) {
 	t.Helper()
 	var forms []queue.Form
 	for _, p := range link.Platforms {
@@ -272,7 +272,7 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	require.NoError(t, d.db.SetTier(t.Context(), d.org.ID, store.TierBasic))
 	d.db.Clock.Advance(time.Second)
 	for _, name := range []string{"overview", "videos", "video", "account", "collection", "settings"} {
-		check(name+" with masked counts", pages[name])
+		check("masked "+name, pages[name])
 	}
 }
 
