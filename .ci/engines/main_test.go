@@ -221,7 +221,7 @@ func TestA(t *testing.T) {
 		require.Equal(t, "half a\n", output)
 	})
 
-	t.Run("prints lines that are not events unchanged", func(t *testing.T) {
+	t.Run("prints a line unchanged if it is not an event", func(t *testing.T) {
 		t.Parallel()
 		output, err := runEvents(options{}, "not an event")
 		require.NoError(t, err)
