@@ -42,7 +42,7 @@ func run(folder string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := page{engines: map[string]engineCounts{}, routes: map[route]*routed{}}
+	p := page{engines: map[string]engineCounts{}, routes: map[route]*routeStatements{}}
 	var failures []error
 	for _, s := range statements {
 		failures = append(failures, p.addStatement(s))
