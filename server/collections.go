@@ -96,7 +96,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if err != nil {
 		return nil, err
 	}
-	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
+	if patch.ExpectedUpdatedAt, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
 	if r.Body.Password != nil { // the password is hashed after all other checks, because hashing is slow

@@ -61,8 +61,8 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 				"Use a new key for a new request.", quote(key))
 		case store.KeyStoreFull:
 			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
-				"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RoomIn))
-			e.RetryAfter = known.RoomIn
+				"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RetryAfter))
+			e.RetryAfter = known.RetryAfter
 			return e
 		case store.KeyFresh:
 		}

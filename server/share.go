@@ -49,7 +49,7 @@ func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, e
 // RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 	b.s.later.start(ctx, "last visit of a share page",
-		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
+		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
 // LastShareVisit returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page

@@ -57,7 +57,7 @@ func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Ac
 	return accounts
 }
 
-// compareAccounts returns a function that compares two accounts by the order o. Accounts without a value come last, and equal values are
+// compareAccounts returns the comparison function for a list of accounts with the order o. Accounts without a value come last, and equal values are
 // ordered by id.
 func compareAccounts(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {

@@ -108,8 +108,8 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// accountsInCollections adds to q the condition that an account is in the collection query.CollectionID and in one of query.Collections, if
-// they are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
+// accountsInCollections adds the conditions on collections to q. If query.CollectionID is set, an account must be in this collection. If
+// query.Collections is set, it must be in at least one of these collections. It returns ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)

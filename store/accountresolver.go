@@ -26,10 +26,10 @@ type Author struct {
 // A record with the same handle is not a match if the ids show that it belongs to another account.
 type AccountResolver struct {
 	org     uuid.UUID
-	now     db.Instant                 // time of the fetch or request that named the authors
+	now     db.Instant                 // time of the fetch or request from which the authors come
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
 	rows    []*Account                 // all records that an author can match, including new records
-	named   map[accountName][]*Account // the key is an id or a handle; the value has the records that have it now or had it before
+	named   map[accountName][]*Account // the key is an id or a handle; the value has the records that have this id or handle now, or had it before
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
 	renamed []handleChange             // handle changes of the renamed accounts
@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver that finds the account record of each author. An answer of a source or a request of a caller named the
-// authors at the time namedAt. The slice knownAccounts must contain every account record of the organisation that can belong to one of these authors.
+// NewAccountResolver returns a resolver that finds the account record of each author. The time namedAt is the time of the fetch or request from which
+// the authors come. The slice knownAccounts must contain every account record of the organisation that can belong to one of these authors.
 func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range knownAccounts {
@@ -94,8 +94,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
-	// The account may have been fetched again after the fetch or request that named this author. The author's older handle and name must
-	// not replace the newer ones.
+	// A later fetch may already have given the account a newer handle and name. The author's older handle and name must not replace them.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
@@ -151,13 +150,14 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on the platform p that has the wanted id or handle of the given kind. It skips records for which isMatch
-// returns false. It returns nil if there is no such record, or if wanted is "".
-func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, wanted string, isMatch func(*Account) bool) *Account {
-	if wanted == "" {
+// findRecord returns the first record on the platform p that has the given id or handle. The parameter kind says whether it is an id of the platform,
+// an id of a source, or a handle. It skips records for which isMatch returns false. It returns nil if there is no such record, or if idOrHandle is
+// "".
+func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, idOrHandle string, isMatch func(*Account) bool) *Account {
+	if idOrHandle == "" {
 		return nil
 	}
-	for _, r := range b.named[accountName{p, kind, wanted}] {
+	for _, r := range b.named[accountName{p, kind, idOrHandle}] {
 		if isMatch(r) {
 			return r
 		}
@@ -214,8 +214,8 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
 // database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of an account's name in the fetch queue if the name is the id that a source uses for the account. An
-// account has such a name while the platform's own id is unknown.
+// SourceIDMark marks an account's name in the fetch queue that is not the platform's own id, but the id that a source uses for the account. It is the
+// first character of the name. An account has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if the ids prove that two accounts are different. For each account, the parameters are the platform's own

@@ -32,7 +32,7 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // when a source last listed all of the account's videos that are to be tracked; nil before the first such list
+	DiscoveredAt *db.Instant // time of the last list of the account's videos that was long enough to contain all new videos; nil before the first such list
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // true if the account has no videos
@@ -67,8 +67,8 @@ type Account struct {
 // AccountKey returns the key of an account in maps of accounts: the platform, "/" and the handle.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// insertAccounts returns the statements that insert new accounts and mark their handles as current. None of these accounts may exist in the
-// organisation.
+// insertAccounts returns the statements that insert new accounts and mark their handles as current. The organisation must not have any of these
+// accounts yet.
 func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 	rows := make([][]any, len(accounts))
 	for i := range accounts {

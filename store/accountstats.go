@@ -46,8 +46,7 @@ var accountVideoColumns = func() []db.Column[AccountVideo] {
 		db.Column[AccountVideo]{Name: "outlier_multiplier", Set: func(v *AccountVideo, row *db.Values, i int) { v.multiplier = row.OptionalFloat(i) }})
 }()
 
-// RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day
-// stamp.Day.
+// RefreshAccounts recomputes the statistics of accounts. It also stores them in the table account_days, for the day in stamp.Day.
 func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
@@ -61,13 +60,13 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.StatsWrites(tx)...)
+	return db.RunWrites(tx, stats.UpdateStatements(tx)...)
 }
 
-// AccountsStats has the statistics of several accounts in its field Of, by the row keys of the accounts.
+// AccountsStats has the statistics of several accounts.
 type AccountsStats struct {
-	Of map[db.RowKey]AccountStats
-	// These videos have wrong outlier multipliers in the database. Their field multiplier has the right value.
+	Of map[db.RowKey]AccountStats // the map key identifies the account
+	// wrongMultipliers has the videos whose outlier multiplier is wrong in the database. AccountVideo.multiplier is the right value.
 	wrongMultipliers []AccountVideo
 }
 
@@ -185,9 +184,9 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// StatsWrites returns the statements that update the statistics of the accounts and the outlier multipliers of their videos. The statements update
-// only multipliers that are wrong. They do not update the videos that ReadStatistics got in changedVideos.
-func (s AccountsStats) StatsWrites(tx *gorm.DB) []db.Write {
+// UpdateStatements returns statements that update the statistics of the accounts and the wrong outlier multipliers of their videos. They do not
+// update the videos that ReadStatistics got in changedVideos.
+func (s AccountsStats) UpdateStatements(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}
@@ -223,9 +222,9 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns the statements that write the accounts' current statistics to the table account_days, in the rows of the day
-// stamp.Day. If an account already has a row of a later day, the account's last row is updated instead, because the current statistics then
-// include fetches of that later day. An updated row keeps the source of its newest fetch.
+// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If an
+// account already has a row for a later day, the account's last row is updated instead, because the current statistics then include fetches of that
+// later day. An updated row keeps the source of its newest fetch.
 func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

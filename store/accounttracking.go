@@ -69,9 +69,9 @@ func IsAccountID(target string) bool {
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its tracking
-// type. If the tracking of an account was stopped, its videos were stopped too. The next fetch of the account's list of videos makes those videos
-// tracked again that the tracking type includes. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError
-// for unknown collections.
+// type. If the tracking of an account was stopped, its videos were stopped too. The next fetch of the account then starts the tracking of these
+// videos again, if the tracking type includes them. TrackAccounts is one transaction: after an error no account is tracked. It returns a
+// *NotFoundError for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -168,8 +168,8 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	return out, resolver.Save(t.Tx)
 }
 
-// markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. Of these accounts, restartedCount were stopped and are
-// now tracked again.
+// markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. The number restartedCount says how many of these accounts
+// were stopped before.
 func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
 	if len(ids) == 0 {
 		return nil

@@ -74,7 +74,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		require.Len(t, linked, 1)
 		other := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"))
-		require.False(t, other[0].Existing, "an account that is only linked to a video must not count as existing")
+		require.False(t, other[0].Existing, "the field Existing must be false for an account that was stored only because a video is linked to it")
 	})
 }
 
@@ -148,7 +148,7 @@ func TestDiscovery_tracksTheVideosThatTheTrackingTypeIncludes(t *testing.T) {
 				db.Clock.Advance(24 * time.Hour)
 				fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(append([]ingest.FoundVideo{fresh}, older...)))
-				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "a video that was uploaded later must be tracked, and no older video")
+				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "one video must be added: the video that was uploaded after tracking began")
 				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video must be due at once")
 
 				v := storetest.VideoOf(t, o, storetest.Clip(t, 999))
@@ -266,7 +266,7 @@ func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *test
 		o := storetest.NewOrg(t, db)
 		byHandle, byID := storetest.ParseLink(t, "https://www.youtube.com/@someone"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID)
-		for range 2 { // the answers of the first round show that both targets are one account
+		for range 2 { // the first fetch of the two targets shows that they are one account
 			for _, c := range storetest.Claim(t, db, link.YouTube, "account") {
 				var outcomes []ingest.AccountOutcome
 				for _, target := range c.Targets {
@@ -345,7 +345,7 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 			require.ErrorContains(t, err, ref.String())
 		}
 		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
-			_, err := o.RefreshAccount(t.Context(), ref) // the account @someone is not tracked, it is only linked to a video
+			_, err := o.RefreshAccount(t.Context(), ref) // the account @someone is not tracked: it is stored only because a video is linked to it
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}

@@ -62,12 +62,12 @@ type CampaignDay struct {
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
 
-	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
+	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is its views minus its last known views of an earlier day
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
-	ViewsFromAdded int64 // sum of the views, at the end of this day, of the videos that were added on this day
-	// ViewsFromKnown is the part of the change of Views since the day before that comes from videos whose views become known or unknown. It is the
-	// change minus ViewsGained and ViewsFromAdded. If the views of a video become known, they are added, except the part that is in ViewsGained. If
-	// the views of a video become unknown, its views of the day before are subtracted.
+	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
+	// ViewsFromKnown is the change of Views that is caused by videos whose views become known or unknown on this day. It is Views minus Views of the
+	// day before, minus ViewsGained and ViewsFromAdded. If the views of a video become known, ViewsFromKnown includes them, except the part that is
+	// in ViewsGained. If the views of a video become unknown, its views of the day before are subtracted.
 	ViewsFromKnown int64
 }
 
@@ -259,7 +259,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	return nil
 }
 
-// campaignPointsSQL is campaignPoints with the columns of all metrics.
+// campaignPointsSQL is the query campaignPoints, in which {d} and {w} are replaced by the columns of the metrics.
 var campaignPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(campaignPoints)
 
 // pointRow has the values of one row that the query campaignPoints returns.
@@ -336,7 +336,7 @@ func newTally(q CampaignQuery) *tally {
 }
 
 // addVideo adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the period.
-// The points are those of v, ordered by day.
+// The slice points has the points of v, ordered by day.
 func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -346,7 +346,7 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 			next++
 		}
 		d := &t.days[day-t.from+1]
-		counts := d.addCountsOf(points, next)
+		counts := d.countVideo(points, next)
 		for n, count := range counts.All() {
 			if count == nil {
 				*d.Unknown.Fields()[n]++
@@ -379,9 +379,9 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// addCountsOf returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured or
-// Interpolated. The points are those of the video, and next is the index of the first point after the day.
-func (d *CampaignDay) addCountsOf(points []Point, next int) Counts {
+// countVideo returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured or
+// Interpolated. The slice points has the points of the video, and next is the index of the first point after the day.
+func (d *CampaignDay) countVideo(points []Point, next int) Counts {
 	switch {
 	case next == 0:
 		d.WithoutPoint++
@@ -415,7 +415,7 @@ func (t *tally) finishDays() []CampaignDay {
 	return days
 }
 
-// KnownSums returns the sum of each metric over the videos of the day whose count is known. The sum is nil if the count is unknown for every video.
+// KnownSums returns the sum of each metric. Unknown counts add nothing. The sum is nil if the count of every video is unknown.
 func (d *CampaignDay) KnownSums() Counts {
 	var c Counts
 	for n, field := range c.Fields() {
@@ -436,7 +436,7 @@ type CampaignGains struct {
 	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }
 
-// Gains returns the gains of the videos of c.
+// Gains adds up the gains of all videos of c whose gain is known.
 func (c *Campaign) Gains() CampaignGains {
 	var g CampaignGains
 	var start, gained int64

@@ -248,7 +248,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
-		} else if made, err := o.collectionToChange(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
+		} else if made, err := o.collectionForUpdate(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
 			c = made // an earlier attempt of the request created the collection, but its server crashed before it answered
 			return err
 		}
@@ -333,9 +333,9 @@ type CollectionPatch struct {
 	ShareExpiry     *ShareExpiryChange
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, if set, is the UpdatedAt that the collection had when the caller read it. If the stored UpdatedAt differs, UpdateCollection returns
-	// ErrStale.
-	Unchanged *db.Instant
+	// ExpectedUpdatedAt, if set, is the UpdatedAt that the collection had when the caller read it. If the stored UpdatedAt differs, UpdateCollection
+	// returns ErrStale.
+	ExpectedUpdatedAt *db.Instant
 }
 
 // ParentChange is a change of the parent of a collection. To is the id of the new parent, or nil if the collection becomes a root
@@ -350,7 +350,7 @@ type ShareExpiryChange struct{ At *db.Instant }
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
-		if c, err = o.collectionToChange(tx, id, p.Unchanged); err != nil {
+		if c, err = o.collectionForUpdate(tx, id, p.ExpectedUpdatedAt); err != nil {
 			return err
 		}
 		if p.Parent != nil {
@@ -397,10 +397,10 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns ErrStale if
+// collectionForUpdate returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns ErrStale if
 // expectedUpdatedAt is set and differs from the collection's UpdatedAt. Until this transaction ends, no other transaction can change the collection,
 // because raising the organisation's version has locked the organisation.
-func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
+func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
 	case err != nil:
@@ -461,11 +461,11 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 // unknown collection, and ErrStale if expectedUpdatedAt is set and differs from the collection's UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
-		c, err := o.collectionToChange(tx, id, expectedUpdatedAt)
+		c, err := o.collectionForUpdate(tx, id, expectedUpdatedAt)
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the new UpdatedAt of the children; if the UpdatedAt of a child is not earlier than now, it rises by 1 instead
+		now := o.s.db.Now() // the new UpdatedAt of the children; a child that already has this UpdatedAt or a later one gets its old UpdatedAt plus 1
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -132,8 +132,8 @@ func TestUpdateCollection_refusesAnOutdatedVersion(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "First", nil)
-		second := updateCollection(t, o, c.ID, store.CollectionPatch{Name: new("Second"), Unchanged: &c.UpdatedAt})
-		_, err := o.UpdateCollection(t.Context(), c.ID, store.CollectionPatch{Name: new("Third"), Unchanged: &c.UpdatedAt})
+		second := updateCollection(t, o, c.ID, store.CollectionPatch{Name: new("Second"), ExpectedUpdatedAt: &c.UpdatedAt})
+		_, err := o.UpdateCollection(t.Context(), c.ID, store.CollectionPatch{Name: new("Third"), ExpectedUpdatedAt: &c.UpdatedAt})
 		require.ErrorIs(t, err, store.ErrStale)
 		require.Equal(t, second, readCollection(t, o, c.ID))
 		require.ErrorIs(t, o.DeleteCollection(t.Context(), c.ID, &c.UpdatedAt), store.ErrStale)
@@ -245,16 +245,16 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			query store.CollectionQuery
 			want  []uuid.UUID
 		}{
-			"all collections, the newest first":        {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"all collections, the last changed first":  {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
-			"all collections by the bytes of the name": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
-			"all collections, most videos first":       {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
-			"all collections, fewest accounts first":   {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
-			"roots":                                    {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
-			"children":                                 {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
-			"whole subtree":                            {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
-			"subtree of a collection without children": {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
-			"children of an unknown collection":        {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"all collections, the newest first":                 {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"all collections, the last changed first":           {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"all collections, ordered by the bytes of the name": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"all collections, most videos first":                {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
+			"all collections, fewest accounts first":            {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
+			"roots":                                             {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
+			"children":                                          {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
+			"whole subtree":                                     {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"subtree of a collection without children":          {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"children of an unknown collection":                 {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
 		} {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query

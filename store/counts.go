@@ -31,8 +31,8 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// countRows returns the number of rows of the query q. The version v is that of the organisation's data, as the caller has read it. The number is
-// cached until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
+// countRows returns the number of rows of the query q. The caller must have read the version v of the organisation's data. The number is cached until
+// the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
 func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

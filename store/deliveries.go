@@ -16,8 +16,8 @@ import (
 const (
 	// DisableAfter is the time after which a webhook is disabled if every attempt to send to it has failed.
 	DisableAfter = 3 * db.Day
-	// firstPause is how long nothing is sent to a webhook after a failed attempt. Each further failed attempt doubles the pause, up to
-	// longestPause.
+	// firstPause is the pause after a failed attempt, during which nothing is sent to the webhook. Each further failed attempt doubles the pause, up
+	// to longestPause.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
@@ -94,9 +94,8 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already.
-// Another transaction that ends a claim of such a webhook has to wait for the lock, and then finds the deliveries that this transaction has
-// added.
+// makeDue sets the due time of webhooks to now, unless they are due already. It locks the rows of all these webhooks. If another transaction ends a
+// claim of one of the webhooks, it waits for this lock. It then finds the deliveries that this transaction has added.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -234,7 +233,7 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 			if err := disableWebhook(tx, &w, *reason); err != nil {
 				return err
 			}
-			recorder.addWebhookDisabled(&w)
+			recorder.addDisabledWebhook(&w)
 			if err := recorder.Save(); err != nil {
 				return err
 			}
@@ -250,8 +249,8 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 	})
 }
 
-// addWebhookDisabled adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
-func (r *EventRecorder) addWebhookDisabled(w *Webhook) {
+// addDisabledWebhook adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
+func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
 	others := slices.DeleteFunc(r.receivers[w.OrganisationID], func(to receiver) bool { return to.id == w.ID })
 	r.receivers[w.OrganisationID] = others
 	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})

@@ -157,7 +157,7 @@ type pendingEvent struct {
 	org uuid.UUID
 	Event
 	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
-	delivery uuid.UUID  // id of the delivery to that only webhook; if it is the zero id, the delivery gets a new id
+	delivery uuid.UUID  // id of the delivery if the event is sent to only one webhook; the zero id means that the delivery gets a new id
 }
 
 // NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these organisations,
@@ -205,7 +205,7 @@ func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) 
 }
 
 // AddVideoFetch adds the events that follow from a fetch of a video. It compares the video before and after the fetch was written. If rounded is
-// true, the source has probably rounded the counts, so fewer views do not mean that views fell.
+// true, the source has probably rounded the counts. In this case, AddVideoFetch adds no event of the type EventVideoViewsFell.
 func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.IsRecording(org) {

@@ -41,7 +41,7 @@ func openFeed(t *testing.T, o *store.Org) {
 }
 
 // Requirements in docs/coverage.md: 14.5-07
-func TestListEvents_skipsAndRepeatsNoEventWhileOthersWrite(t *testing.T) {
+func TestListEvents_returnsEachEventOnceWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const writers, rounds = 6, 25
@@ -127,7 +127,7 @@ func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM events"))
 
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
-		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "an answer that is stored twice must have no second event")
+		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "storing the same answer again must not add an event")
 	})
 }
 

@@ -1,10 +1,10 @@
 package store
 
-// SetMaxSequence changes the maximum number of rows of a list whose order is kept in memory.
-func SetMaxSequence(s *Store, rows int) { s.maxSequence = rows }
+// SetMaxSequenceRows changes the number of rows of the longest list whose order can be kept in memory.
+func SetMaxSequenceRows(s *Store, rows int) { s.maxSequenceRows = rows }
 
-// SetMaxSequenceRows changes the maximum number of rows of all lists whose order is kept in memory.
-func SetMaxSequenceRows(s *Store, rows int64) { s.sequences.maxRows = rows }
+// SetMaxTotalSequenceRows changes the maximum number of rows, added up over all lists, that are kept in memory.
+func SetMaxTotalSequenceRows(s *Store, rows int64) { s.sequences.maxRows = rows }
 
-// SequenceRows returns the number of rows of all lists whose order is in memory.
-func SequenceRows(s *Store) int64 { return s.sequences.rows }
+// TotalSequenceRows returns the number of rows, added up over all lists, that are in memory.
+func TotalSequenceRows(s *Store) int64 { return s.sequences.rows }

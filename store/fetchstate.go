@@ -18,7 +18,7 @@ type FetchStatus = queue.FetchStatus
 // the status delayed if the next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
-	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
+	FetchReason   string      // the reason that FetchDetail puts at the beginning of its sentence; "" if the status needs no stored reason
 	LastAttemptAt *db.Instant // time of the last request to a source since the organisation began to track the video or account
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
@@ -57,14 +57,15 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// AddStartedState adds the state of a video or account whose tracking begins to newValues, and returns this map. The map has the new values of a row.
-// The video or account must not be in the queue yet.
+// AddStartedState adds values to the map newValues, which has the new values of a row by column. The values are the fetch state of a video or account
+// whose tracking begins. AddStartedState returns the map. The video or account must not be in the queue yet.
 func AddStartedState(newValues map[string]any) map[string]any {
 	newValues["fetch_status"], newValues["fetch_reason"], newValues["last_attempt_at"], newValues["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return newValues
 }
 
-// addStoppedState adds the state of a stopped video or account to newValues, and returns this map. The map has the new values of a row.
+// addStoppedState adds values to the map newValues, which has the new values of a row by column. The values are the fetch state of a stopped video or
+// account. addStoppedState returns the map.
 func addStoppedState(newValues map[string]any) map[string]any {
 	newValues["fetch_status"], newValues["fetch_reason"], newValues["next_fetch_at"] = queue.FetchStopped, "", nil
 	return newValues

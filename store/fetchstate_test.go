@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// storeFetchChange claims the TikTok videos that are due. For each of them, it stores a fetch that reports no numbers and has the given change of the
+// storeFetchChange claims the TikTok videos that are due. For each video, it stores the result of a fetch without numbers: the given change of the
 // fetch status. It returns the number of these videos.
 func storeFetchChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
 	t.Helper()
@@ -80,7 +80,7 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 }
 
 // Requirements in docs/coverage.md: 11.1-06, 11.1-07
-func TestFetchState_showsOnlyAttemptsSinceTheOrganisationTracksTheVideo(t *testing.T) {
+func TestFetchState_showsNoAttemptFromBeforeTrackingBegan(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)

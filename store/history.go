@@ -86,7 +86,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fillGaps(known, points, from, to), nil
 }
 
-// usualGap is how many days before and after a requested range are read first to find the nearest points outside of the range. Consecutive
+// usualGap is the number of days before and after a requested range that are read first, to find the nearest points outside of the range. Consecutive
 // points of a tracked video are further apart only if a source was unavailable, which is rare.
 const usualGap = 7
 
@@ -119,8 +119,9 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns the last known value of each count before the first of the points. It ignores rounded values. A later count that is lower
-// than this value has the quality "corrected". So the quality of a point does not depend on the requested range.
+// lastKnownCounts returns, for each count, the last value that was known before the first of the points. It ignores rounded values. If a count of a
+// point is lower than its last known value, the point has the quality "corrected". The value is read even if it is older than the requested range, so
+// that the quality of a point does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -170,7 +171,7 @@ UNION ALL
 SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS weekly FROM snapshots_weekly
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS w`
 
-// pointsInOrder is appended to storedPoints and outermostPoints.
+// pointsInOrder is the ORDER BY clause of the queries storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
 // scanPoints returns the points of a video in the days from..to that the query selects, the oldest first. The query is storedPoints or outermostPoints,
@@ -186,14 +187,14 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 }
 
 // fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
-// oldest first. The counts in knownBefore were known before the first of these points. fillGaps sets the quality of each stored point. The quality is
-// "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value that was not rounded. In all
-// other cases it is "measured".
+// oldest first. The parameter knownBefore has the last known value of each count before the first of these points. fillGaps sets the quality of each
+// stored point. The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value
+// that was not rounded. In all other cases it is "measured".
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		if p.cutRoundedMark() {
-			p.Quality = QualityRounded // rounded counts do not show a fall, and must not make a later exact count look like a fall
+			p.Quality = QualityRounded // rounded counts are compared with no other counts: neither with earlier nor with later ones
 			continue
 		}
 		p.Quality = QualityMeasured
@@ -218,15 +219,15 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	return i.out
 }
 
-// interpolation appends interpolated points to its slice out. Memory for the two slices is allocated once and has space for all points. One
+// interpolation appends interpolated points to the slice out. Memory for its two slices is allocated once and has space for all points. One
 // allocation for each count would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
 	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
-// appendBetween appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds
-// down, so that interpolated values of a rising count never fall and never exceed the count of b.
+// appendBetween appends linearly interpolated points, the newest first: one for each day from..to that is between the points a and b. It rounds down,
+// so that interpolated values of a rising count never fall and never exceed the count of b.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

@@ -20,7 +20,7 @@ type VideoPoints struct {
 
 // PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
-	Since, Until db.Instant // selects the videos whose last fetch with counts was at Since or later, and their points that were fetched from Since to Until, both included
+	Since, Until db.Instant // the list has the videos whose last fetch with counts was at Since or later; each video has the points that were fetched from Since to Until, both inclusive
 	From         db.Date    // first day of the points
 	Window       db.Window  // which part of the list of videos is returned
 }
@@ -42,8 +42,8 @@ const pointBytes = 512
 
 // ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. A fetch moves a video
 // to a later page. So a video that is fetched while a caller reads the pages is listed again on a later page. A caller that reads all pages with the
-// same Until gets all points that were fetched until then, except points that a later fetch has changed. Videos that were fetched after Until are
-// included, because their older points can be from Since to Until. Stopped videos are included. The list has no total.
+// same Until gets all points that were fetched until then, except points that a later fetch has changed. Videos whose last fetch was after Until are
+// included, because earlier fetches may have given them points between Since and Until. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at >= ?", query.Since)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
@@ -62,9 +62,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns stored points of videos: those of firstDay and of later days that were fetched from since to until, both included. The key
-// of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources can
-// have the mark for rounded counts.
+// storedPointsOf returns stored points of videos. It returns a point if its day is firstDay or later, and if it was fetched in the time since..until,
+// both inclusive. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set,
+// and their sources can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

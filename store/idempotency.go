@@ -59,8 +59,8 @@ type IdempotencyKey struct {
 	// So the repeated request finds the object that the first request created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RoomIn is how long the caller must wait until enough old keys have expired to store a new key. It is set only if State is KeyStoreFull.
-	RoomIn time.Duration
+	// RetryAfter is the time after which enough old keys have expired, so that a new key can be stored. It is set only if State is KeyStoreFull.
+	RetryAfter time.Duration
 }
 
 // idempotencyRow is a row of idempotency_keys. Status is nil until the request is answered.
@@ -135,7 +135,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // the key has expired but still exists, because DeleteExpiredKeys above deletes only a limited number of keys, the oldest first
+		if len(found) == 1 { // the key has expired but still exists, because one call of DeleteExpiredKeys deletes only a limited number of keys, the oldest first
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		}
 		if !reserved {
 			out = IdempotencyKey{State: KeyStoreFull}
-			out.RoomIn, err = timeUntilKeyFits(tx, o.id, fresh.Bytes, now)
+			out.RetryAfter, err = timeUntilKeyFits(tx, o.id, fresh.Bytes, now)
 			return err
 		}
 		inserted := tx.Clauses(db.OnConflictDoNothing("organisation_id", "operation", "key")).Create(&fresh)
@@ -261,10 +261,10 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// roomLookahead is how many of the oldest keys timeUntilKeyFits reads to find out when enough keys will have expired.
-const roomLookahead = 1000
+// keyLookahead is the maximum number of keys that timeUntilKeyFits reads, the oldest first.
+const keyLookahead = 1000
 
-// timeUntilKeyFits returns how long a caller must wait until enough of the organisation's oldest keys have expired to store a key of n bytes. It
+// timeUntilKeyFits returns the time after which enough of the organisation's oldest keys have expired, so that a key of n bytes can be stored. It
 // returns at least one second.
 func timeUntilKeyFits(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
@@ -275,7 +275,7 @@ func timeUntilKeyFits(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time
 		CreatedAt db.Instant
 		Bytes     int64
 	}
-	err := tx.Raw(`SELECT created_at, bytes FROM idempotency_keys WHERE organisation_id = ? ORDER BY created_at LIMIT ?`, org, roomLookahead).Scan(&oldest).Error
+	err := tx.Raw(`SELECT created_at, bytes FROM idempotency_keys WHERE organisation_id = ? ORDER BY created_at LIMIT ?`, org, keyLookahead).Scan(&oldest).Error
 	if err != nil {
 		return 0, err
 	}

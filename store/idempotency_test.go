@@ -96,7 +96,7 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// fillKeyStorage sets the number of bytes that the organisation's idempotency keys take to store.IdempotencyLimit minus freeBytes.
+// fillKeyStorage stores that the organisation's idempotency keys take as many bytes as are allowed, except freeBytes.
 func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, freeBytes int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-freeBytes)
@@ -143,7 +143,7 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 		db.Clock.Advance(time.Hour)
 		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well must use few bytes")
 
-		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, beginKey(t, o, "TrackVideo", "c", "f"))
+		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RetryAfter: 23 * time.Hour}, beginKey(t, o, "TrackVideo", "c", "f"))
 		require.Equal(t, answer, beginKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers must still be returned")
 		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "b", "f").State)
 		require.Equal(t, store.KeyFresh, beginKey(t, other, "TrackVideo", "c", "f").State, "another organisation must have its own limit")

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxCachedMembers is the highest number of members that all collections of an organisation can have together if its labels are to be cached.
-	// Reading more members for the cache would take much longer than reading the members of one page.
+	// If the collections of an organisation have more than maxCachedMembers members in total, its labels are not cached. Reading more members for the
+	// cache would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000

@@ -71,7 +71,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			{"delete", func() error { return writer.DeleteCollection(ctx, launch, nil) }, []string{"Imported"}, []string{"Imported"}, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 3 { // round 1 reads the members for the page, round 2 reads all members, and round 3 reads no members
+			for range 3 { // the first list reads the members for the page, the second list reads all members, and the third list uses the cache
 				got := map[uuid.UUID][]string{}
 				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
 					got[v.ID] = labelNames(v.Labels)
@@ -116,7 +116,7 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 	})
 }
 
-func TestLabels_ofCollectionsWithVeryManyMembersAreReadForEachPage(t *testing.T) {
+func TestLabels_areReadForEachPageIfCollectionsHaveVeryManyMembers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -64,9 +64,9 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it.
-// The data are all collections of the organisation with their names and hashtags, and members of the collections: either all members, or
-// only those members that are among some given videos and accounts.
+// labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it. The data are
+// the names and hashtags of all collections of the organisation, and members of the collections. These are either all members, or only the members on
+// one page of a list.
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // number of bytes that each label of all takes in JSON
@@ -107,7 +107,7 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	}
 	var indexes []int // indexes in l.all of the collections whose hashtags are in the caption
 	if len(l.tags) > 0 {
-		var few [8]int // enough for most captions; only a caption with more hashtags of collections needs an allocation
+		var few [8]int // this array is large enough for most captions, so most captions need no allocation
 		indexes = few[:0]
 		eachHashtag(row.caption, func(tag string) { indexes = append(indexes, l.tags[tag]...) })
 	}
@@ -181,9 +181,9 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// readLabels returns the collections of the organisation, and those members of them that are among the given videos and accounts. It can also
-// return all members, for example if the cache has them. It returns errTooManyMembers if it would have to read more than maxMembers
-// members. It reads the version of the labels first and the labels second, so the labels are never older than the version.
+// readLabels returns the collections of the organisation, and their members that are among the given videos and accounts. It may also return other
+// members, for example if the cache has all members. It returns errTooManyMembers if it would have to read more than maxMembers members. It reads the
+// version of the labels first and the labels second, so the labels are never older than the version.
 func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, ar
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // cannot happen for a single video: it has at most as many labels as the organisation has collections
+			return errTooManyMembers // this case cannot occur for a single video, because it has at most as many labels as the organisation has collections
 		}
 		return nil
 	})

@@ -62,7 +62,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// row returns the values of the first row of a query, on the same connection as the lists.
+	// row runs a query on the same connection as the lists, and returns the values of the first row.
 	row := func(query string) (values []string) {
 		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().StaticQuery(query).Select(nil, func(row *db.Values) error {
 			values = []string{row.String(0), row.String(1)}
@@ -71,7 +71,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 		return values
 	}
 	require.Equal(t, []string{"40", "0"}, row(`SELECT CAST(generic_plans AS text), CAST(custom_plans AS text) FROM pg_prepared_statements
- WHERE statement LIKE 'SELECT videos.latest_views%'`), "40 executions must use the kept plan, and none must use a plan of its own")
+ WHERE statement LIKE 'SELECT videos.latest_views%'`), "all 40 executions must use the generic plan that the connection has kept")
 	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
@@ -164,7 +164,7 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 
 		platforms[0], platforms[1] = platforms[1], platforms[0]
 		total, _ = list(o, &platforms[0])
-		require.Zero(t, total, "a changed filter must not get the stored number of the old filter, although the pointer is the same")
+		require.Zero(t, total, "a filter with another platform must not get the cached number of the first filter, even if both pointers to the platform are equal")
 		total, _ = list(other, &platforms[1])
 		require.EqualValues(t, 7, total, "the list must return the total of the other organisation")
 
@@ -210,7 +210,7 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 }
 
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
-func TestHistory_allocatesNoObjectForEachDay(t *testing.T) {
+func TestHistory_allocatesNoAdditionalObjectsForLongerRanges(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	o, today := storetest.NewOrg(t, db), storetest.Today(db)
 	storetest.Track(t, o, storetest.Clip(t, 1))

@@ -62,7 +62,7 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		if _, err := o.collectionToChange(tx, collection, nil); err != nil {
+		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
 			return err
 		}
 		var known []uuid.UUID
@@ -100,7 +100,7 @@ func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts
 // removeMembers runs a DELETE statement for the members of a collection with the given ids. It returns the number of deleted rows.
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		if _, err := o.collectionToChange(tx, collection, nil); err != nil {
+		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
 			return err
 		}
 		r := tx.Exec(statement, o.id, collection, ids)

@@ -35,11 +35,11 @@ const MetricCount = 5
 //   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
 var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
 
-// MetricColumns repeats format for each metric, separated by ", ". It replaces {m} in format by the name of the metric's column.
+// MetricColumns returns one copy of the text format for each metric, separated by ", ". It replaces {m} by the name of the metric's column.
 func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
 
-// JoinMetrics repeats format for each metric, and puts the separator between the copies. It replaces {m} in format by the name of the
-// metric's column.
+// JoinMetrics returns one copy of the text format for each metric, with the separator between the copies. It replaces {m} by the name of the metric's
+// column.
 func JoinMetrics(format, separator string) string {
 	var parts [MetricCount]string
 	for i, column := range metricColumns {
@@ -146,9 +146,9 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count of c is lower than the same count of earlier. It ignores counts that are nil in c or in earlier.
-func (c Counts) fellFrom(earlier Counts) bool {
-	was := earlier.All()
+// fellFrom returns true if at least one count is lower in c than in o, which has older counts. It ignores counts that are nil in c or in o.
+func (c Counts) fellFrom(o Counts) bool {
+	was := o.All()
 	for i, now := range c.All() {
 		if now != nil && was[i] != nil && *now < *was[i] {
 			return true
@@ -157,9 +157,9 @@ func (c Counts) fellFrom(earlier Counts) bool {
 	return false
 }
 
-// Update replaces each count of c that newer also has. The other counts of c stay unchanged.
-func (c *Counts) Update(newer Counts) {
-	given := newer.All()
+// Update copies the known counts of o to c. The other counts of c stay unchanged.
+func (c *Counts) Update(o Counts) {
+	given := o.All()
 	for i, field := range c.Fields() {
 		db.AssignPointer(field, given[i])
 	}

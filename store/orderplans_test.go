@@ -63,8 +63,8 @@ func ordersInBothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks the statements that have read an ordered list of a table since the last call of Statements. It fails the test if the
-// database sorts, or reads the whole table, for one of the statements. It returns the query plans of the statements.
+// requireNoSort checks the query plans of the statements that have read an ordered list of a table. It checks all such statements since the last call
+// of db.Guard.Statements. It fails the test if a plan sorts rows or reads the whole table. It returns the plans.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
@@ -126,8 +126,9 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns has the names of the
-// columns besides organisation_id and id, and values has their SQL values. In a value, {n} stands for the number of the row in the organisation.
+// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. The text columns is a list of
+// columns without organisation_id and id. The text values is a list of SQL expressions for these columns, in which {n} stands for the number of the
+// row in the organisation.
 func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"

@@ -53,8 +53,7 @@ func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.db.Change(ctx, o.id, f)
 }
 
-// Version shows whether an organisation's data have changed: if a version is read twice and both are equal, the data have not changed in
-// between.
+// Version shows whether an organisation's data have changed. If two reads return equal versions, the data have not changed between the reads.
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
@@ -75,8 +74,8 @@ func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &
 // read it again. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// RememberedVersion returns the version that the lists of o use. It returns false if o has not read the version yet, or if each list of o reads it
-// anew.
+// RememberedVersion returns the version that the lists of o use. It returns false if o has not read the version yet, or if each list of o reads the
+// version itself.
 func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
@@ -84,8 +83,8 @@ func (o *Org) RememberedVersion() (v Version, ok bool) {
 	return o.known.Version, o.known.isRead
 }
 
-// version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of
-// o reads it anew.
+// version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of o reads
+// the version itself.
 func (o *Org) version(ctx context.Context) (Version, error) {
 	if v, ok := o.RememberedVersion(); ok {
 		return v, nil
@@ -97,8 +96,8 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// rememberVersion stores v as the version that later lists of o use. It does nothing if each list of o reads the version anew. The caller must
-// have read v before any other data.
+// rememberVersion stores v as the version that later lists of o use. It does nothing if each list of o reads the version itself. The caller must have
+// read v before any other data.
 func (o *Org) rememberVersion(v Version) {
 	if o.known != nil {
 		*o.known = knownVersion{v, true}

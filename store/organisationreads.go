@@ -88,8 +88,8 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 type Statistics struct {
 	Total      int64                   // number of tracked videos, or of tracked accounts
 	Removed    int64                   // number of videos, or of accounts, whose tracking was stopped
-	ByPlatform map[link.Platform]int64 // number of tracked videos or accounts of each platform; a platform without any of them is missing
-	ByStatus   map[FetchStatus]int64   // number of tracked and stopped videos or accounts for each fetch status; a status without any of them is missing
+	ByPlatform map[link.Platform]int64 // number of tracked videos or accounts of each platform; platforms without a video or account are left out
+	ByStatus   map[FetchStatus]int64   // number of tracked and stopped videos or accounts for each fetch status; statuses without a video or account are left out
 }
 
 // VideoStatistics counts the organisation's tracked and stopped videos.

@@ -71,7 +71,7 @@ type Organisation struct {
 // maxNameLength is the highest number of characters of the name of an organisation or token.
 const maxNameLength = 100
 
-// CheckName returns an error if the name of an object is empty or too long. The error calls the object by its kind, such as "token".
+// CheckName returns an error if the name of an object is empty or too long. The error message contains the kind of the object, such as "token".
 func CheckName(kind, name string) error {
 	if n := len([]rune(trimName(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", kind, n, maxNameLength)
@@ -79,7 +79,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// trimName removes the white space around a name. White space is what the API contract defines as white space.
+// trimName removes the white space around a name. It removes the characters that the API contract defines as white space.
 func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.

@@ -77,7 +77,7 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{storetest.Outcome(db, again.Targets[0], storetest.Views(2))}))
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be fetched a third time")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be due after the second fetch")
 	})
 }
 
@@ -90,13 +90,13 @@ func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
-		db.Guard.BeforeStatement("fetch_targets", func() { // this function runs after the second Track has read the clock
+		db.Guard.BeforeStatement("fetch_targets", func() { // this function runs after the second call of Track has read the clock
 			if !db.SharedByProcesses() {
 				return
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // this function runs after the second Track has saved its target
+			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // this function runs after the second call of Track has saved its target
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})

@@ -76,8 +76,7 @@ func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 	return found
 }
 
-// requireSameHistories requires that the store that reads from the replica returns the same histories as the store that reads from the
-// primary.
+// requireSameHistories compares the histories that the store r.reader returns with histories from the primary. It fails the test if they differ.
 func requireSameHistories(t *testing.T, r *replicatedStore, o *store.Org) {
 	t.Helper()
 	page, err := o.Videos(t.Context(), storetest.OrderedBy("created_at", false))

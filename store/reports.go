@@ -135,7 +135,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 // nextReportNumber returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports are
-// never deleted, so the highest number is also the number of reports. It gets a query for all reports of the organisation.
+// never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the organisation.
 func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// maxSequence is the maximum number of rows of a list whose order is kept in memory.
-	maxSequence = 50_000
+	// maxSequenceRows is the number of rows of the longest list whose order can be kept in memory.
+	maxSequenceRows = 50_000
 	// maxSequences is the maximum number of lists in a sequenceCache.
 	maxSequences = 10_000
-	// maxSequenceRows is the maximum number of rows of all lists in a sequenceCache. It limits the memory to about 25 megabytes.
-	maxSequenceRows = 500_000
+	// maxTotalSequenceRows is the maximum number of rows in a sequenceCache, added up over all lists. It limits the memory to about 25 megabytes.
+	maxTotalSequenceRows = 500_000
 )
 
 // sequenceCache has the order of lists: the ids of all rows of a list, in the order of the list. The lists contain the videos or accounts
 // of collections. A sequenceCache is safe for concurrent use.
 type sequenceCache struct {
 	mu      sync.Mutex
-	byList  *simplelru.LRU[listKey, *db.Sequence] // nil for a list with too many rows; a full cache drops the least recently used list
+	byList  *simplelru.LRU[listKey, *db.Sequence] // the value is nil if the list has too many rows; a full cache drops the least recently used list
 	rows    int64                                 // number of rows of all lists in byList
-	maxRows int64                                 // maximum number of rows of all lists: beyond it, the least recently used lists are dropped
+	maxRows int64                                 // maximum of the field rows; if it is exceeded, the least recently used lists are dropped
 }
 
 // newSequenceCache returns an empty cache.
 func newSequenceCache() (*sequenceCache, error) {
-	c := &sequenceCache{maxRows: maxSequenceRows}
+	c := &sequenceCache{maxRows: maxTotalSequenceRows}
 	var err error
 	c.byList, err = simplelru.NewLRU(maxSequences, func(_ listKey, dropped *db.Sequence) { c.rows -= dropped.Len() })
 	return c, err
@@ -68,7 +68,7 @@ func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sor
 	if err != nil {
 		return nil, err
 	}
-	s, err := db.ReadSequence(ctx, o.s.db, q, sort, order, o.s.maxSequence)
+	s, err := db.ReadSequence(ctx, o.s.db, q, sort, order, o.s.maxSequenceRows)
 	if err != nil && !errors.Is(err, db.ErrTooManyRows) {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (c
 
 // The test sorts the videos of a collection by each column. The videos of each page must have the same order as in the list of all videos. The
 // database sorts that list. The test reads pages by number and by cursor, with and without the ids of the videos in the cache.
-func TestVideos_ofACollectionHaveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
+func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -42,7 +42,7 @@ func TestVideos_ofACollectionHaveTheSameOrderAsInTheListOfAllVideos(t *testing.T
 			isMember[id] = true
 		}
 		large := db.Open(t)
-		store.SetMaxSequence(large, len(members)-1) // with this limit, the collection has too many members for a list in memory
+		store.SetMaxSequenceRows(large, len(members)-1) // with this limit, the collection has too many members for a list in memory
 		for order := range ordersInBothDirections(store.VideoOrders) {
 			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
 			require.NoError(t, err)
@@ -83,9 +83,9 @@ func TestVideos_ofACollectionHaveTheSameOrderAsInTheListOfAllVideos(t *testing.T
 	})
 }
 
-// TestVideos_ofACollectionShowEveryChange makes changes through one store. Another store has the order of the list in memory, and its next
+// TestCollectionVideos_showEveryChange makes changes through one store. Another store has the order of the list in memory, and its next
 // answer must show each change.
-func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
+func TestCollectionVideos_showEveryChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx, writer := t.Context(), storetest.NewOrg(t, db)
@@ -131,9 +131,9 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 	})
 }
 
-// TestListsOfMembers_readOnlyTheRowsOfThePage counts the statements for a page whose list is in memory: one statement reads the
+// TestListsOfMembers_readNoRowsOutsideThePage counts the statements for a page whose list is in memory: one statement reads the
 // version, and one reads the rows of the page by their ids.
-func TestListsOfMembers_readOnlyTheRowsOfThePage(t *testing.T) {
+func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -180,7 +180,7 @@ func TestListsOfMembers_readOnlyTheRowsOfThePage(t *testing.T) {
 	})
 }
 
-func TestVideos_ofACollectionAreOnShorterPagesIfTheTextsAreLong(t *testing.T) {
+func TestCollectionVideos_areOnShorterPagesIfTheTextsAreLong(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -208,7 +208,7 @@ func TestVideos_ofACollectionAreOnShorterPagesIfTheTextsAreLong(t *testing.T) {
 
 // The test removes a video directly in the database, after the order of the list was read. The same happens if another process removes the
 // video between the two statements of a request.
-func TestVideos_ofACollectionLeaveOutARowThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
+func TestCollectionVideos_leaveOutAVideoThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -230,12 +230,12 @@ func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		launch, members := newLaunchCollection(t, db, o, 10)
-		store.SetMaxSequenceRows(db.Store, int64(2*len(members)))
+		store.SetMaxTotalSequenceRows(db.Store, int64(2*len(members)))
 		for _, column := range []string{"created_at", "latest_views", "latest_likes", "uploaded_at"} {
 			page, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})
 			require.NoError(t, err)
 			require.EqualValues(t, len(members), page.Total)
 		}
-		require.EqualValues(t, 2*len(members), store.SequenceRows(db.Store))
+		require.EqualValues(t, 2*len(members), store.TotalSequenceRows(db.Store))
 	})
 }

@@ -41,7 +41,7 @@ func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
 	})
 }
 
-func TestSession_endsAfterItsLifeOrTogetherWithItsToken(t *testing.T) {
+func TestSession_endsAfterSessionLifeOrWhenItsTokenEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx := t.Context()
@@ -109,7 +109,7 @@ func TestLoginLink_canBeUsedOnce(t *testing.T) {
 	})
 }
 
-func TestLoginLink_endsAfterHalfAnHourAndWithItsToken(t *testing.T) {
+func TestLoginLink_cannotBeUsedAfterHalfAnHourOrAfterItsTokenIsRevoked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx := t.Context()

@@ -56,8 +56,8 @@ func (c Collection) isShareExpired(now db.Instant) bool {
 // interval.
 const ShareOpenedInterval = 10 * time.Minute
 
-// ShareOpened stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.
-func (s *Store) ShareOpened(ctx context.Context, share Share) error {
+// SaveShareVisit stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.
+func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	now := s.db.Now()
 	if share.OpenedAt != nil && now.Sub(*share.OpenedAt) < ShareOpenedInterval {
 		return nil

@@ -42,7 +42,7 @@ type Options struct {
 	// Inspect, if set, is called with each SQL statement and its arguments before the statement runs. If Inspect returns an error, the
 	// statement is not run. Tests use Inspect to check every statement.
 	Inspect func(statement string, args []any) error
-	// Traced records a span for each SQL statement whose context has a span of OpenTelemetry.
+	// If Traced is true, the store records a span for each SQL statement whose context has a span of OpenTelemetry.
 	Traced bool
 }
 
@@ -51,13 +51,13 @@ type Store struct {
 	// Queue is the fetch queue, which is stored in the same database.
 	Queue *queue.Queue
 
-	db             *db.DB
-	maxCollections int
-	counts         *lru.Cache[listKey, int64]
-	labels         *labelCache
-	sequences      *sequenceCache
-	queries        queries
-	maxSequence    int // maximum number of rows of a list whose order is kept in sequences
+	db              *db.DB
+	maxCollections  int
+	counts          *lru.Cache[listKey, int64]
+	labels          *labelCache
+	sequences       *sequenceCache
+	queries         queries
+	maxSequenceRows int // number of rows of the longest list whose order can be kept in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence, queries: newQueries(d),
+	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
@@ -111,7 +111,8 @@ func (s *Store) Close() error { return s.db.Close() }
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
-// Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program was built for.
+// Schema returns two versions of the schema: have is the version in the database, or 0 if the database is empty, and want is the version for which
+// this program was built.
 func (s *Store) Schema(ctx context.Context) (have, want int64, err error) { return s.db.Schema(ctx) }
 
 // Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.

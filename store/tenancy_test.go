@@ -80,8 +80,8 @@ func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) reference
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// replaceIDs returns an answer as text in which placeholders replace the values in x and all other ids. So the test can compare the answers
-// that different organisations get.
+// replaceIDs returns an answer as text. In the text, each id and each value in x is replaced by a placeholder, so that the test can compare the
+// answers to different organisations.
 func replaceIDs(t *testing.T, a answer, x references) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
@@ -97,12 +97,12 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 	})
 }
 
-// takesNoID lists the methods whose arguments cannot name a record of another organisation.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
+// methodsWithoutIDs lists the methods of Org whose arguments cannot name a record of another organisation.
+var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
-// readsOnly lists the methods of Org that write nothing.
-var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
+// readOnlyMethods lists the methods of Org that write nothing.
+var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "ShareOpenedAt"}
@@ -115,7 +115,7 @@ func TestShareOpenedAt_isNilForAnotherOrganisation(t *testing.T) {
 		require.NoError(t, err)
 		share, err := db.Share(t.Context(), *shared.Hash)
 		require.NoError(t, err)
-		require.NoError(t, db.ShareOpened(t.Context(), share))
+		require.NoError(t, db.SaveShareVisit(t.Context(), share))
 		own, err := o.ShareOpenedAt(t.Context(), *shared.Hash)
 		require.NoError(t, err)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *own)
@@ -138,8 +138,8 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The unknown ids are created right after the ids of the other organisation. So in an order by id, both come before the ids of the
-		// calling organisation.
+		// The unknown ids are created right after the ids of the other organisation. So in a list that is sorted by id, the unknown ids and the ids
+		// of the other organisation come before the ids of the calling organisation.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
@@ -164,7 +164,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		readers := newCallers()
 		for _, name := range names {
 			for i, call := range tenantCalls[name] {
-				a, reads := readers, slices.Contains(readsOnly, name)
+				a, reads := readers, slices.Contains(readOnlyMethods, name)
 				var before map[string][]string
 				if !reads {
 					a = newCallers()
@@ -177,7 +177,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				if !reads {
 					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation must not change", name, i)
 				}
-				if !slices.Contains(takesNoID, name) && own == want {
+				if !slices.Contains(methodsWithoutIDs, name) && own == want {
 					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call must change rows, because its answer does not depend on the ids in the arguments", name, i)
 				}
 			}
@@ -197,7 +197,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Without, m.Text)
 				}
 			}
-			require.Greater(t, mutants, len(statements)/2, "Mutants must find more conditions")
+			require.Greater(t, mutants, len(statements)/2, "storetest.Mutants must return more statements that lack a condition")
 		})
 	})
 }

@@ -77,7 +77,7 @@ type Token struct {
 	CreatedAt      db.Instant
 	ExpiresAt      *db.Instant // nil if the token does not expire
 	RevokedAt      *db.Instant // nil if the token is not revoked
-	LastUsedAt     *db.Instant // accurate to one minute; nil if the token was never used
+	LastUsedAt     *db.Instant // time of the last use, accurate to one minute; nil if the token was never used
 }
 
 // HasScope returns true if the token has the scope s.
@@ -291,7 +291,7 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revokeToken revokes the token with the given id. The function scope adds a condition to the query that limits which tokens can be revoked.
+// revokeToken revokes the token with the given id. The function scope adds a condition to the query, and so limits which tokens can be revoked.
 // revokeToken returns ErrNotFound if there is no such token.
 func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -119,7 +119,7 @@ func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 	})
 }
 
-func TestTokenUsed_storesTheTimeOfTheLastUse(t *testing.T) {
+func TestSaveTokenUse_storesTheTimeOfTheLastUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

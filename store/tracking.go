@@ -215,9 +215,9 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the organisation's videos that the links name. Their key is the queue.TargetKey of the video. It also returns the ids of the
-// accounts that now have the handles in the links. Their key is the AccountKey of the account. Until this transaction ends, no other transaction
-// can start or stop the tracking of these videos, because this transaction has locked the organisation by raising its version.
+// storedVideos returns the organisation's videos that the links name, in a map with the queue.TargetKey of the video as key. It also returns the ids
+// of the accounts that now have the handles in the links, in a map with the AccountKey of the account as key. Until this transaction ends, no other
+// transaction can start or stop the tracking of these videos, because this transaction has locked the organisation by raising its version.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {

@@ -90,7 +90,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video must be fetched again")
 		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
-		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must continue")
+		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must also have the points from before the stop")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
 	})
 }
@@ -260,8 +260,8 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 }
 
 // TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL without
-// Citus, one statement inserts all new rows. On Citus, one more statement reads the organisations that still track the targets. In this test, no
-// organisation tracks them any more, so no statement reads the tiers.
+// Citus, one statement inserts all new rows. On Citus, one more statement reads which organisations still track the targets. In this test, there are
+// no such organisations, so no statement reads their tiers.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
 	most := map[string]map[string]int{

@@ -102,8 +102,8 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 	})
 }
 
-// TestCollections_neverExceedTheLimit creates collections concurrently, both with CreateCollection and with requests to track videos that
-// name new collections.
+// TestCollections_neverExceedTheLimit creates collections concurrently, with CreateCollection and with Track. Track creates a collection if a request
+// contains the name of a new collection.
 func TestCollections_neverExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

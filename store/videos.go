@@ -188,15 +188,15 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		if err != nil {
 			return nil, db.Translate(err)
 		}
-		spec.Sequence, err = o.readSequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.inQueriedCollections(ctx, query, matching, false) })
+		spec.Sequence, err = o.readSequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.addCollectionConditions(ctx, query, matching, false) })
 		if err != nil {
 			return nil, err
 		}
 		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
-			if filtered, err = o.inQueriedCollections(ctx, query, matching, false); err != nil {
+			if filtered, err = o.addCollectionConditions(ctx, query, matching, false); err != nil {
 				return nil, err
 			}
-			if inOrder, err = o.inQueriedCollections(ctx, query, matching, true); err != nil {
+			if inOrder, err = o.addCollectionConditions(ctx, query, matching, true); err != nil {
 				return nil, err
 			}
 		}
@@ -210,8 +210,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	return db.ReadList(ctx, o.s.db, inOrder, spec, query.Order, query.Window)
 }
 
-// usualRows is the number of rows for which memory is allocated at first, if a list with a filter is read and its number of rows is not
-// known yet.
+// usualRows is the number of rows for which memory is allocated at first, if the number of rows of a list is not known yet.
 const usualRows = 100
 
 // canReadWithVersion returns true if the version and the videos of a query can be read in one round trip.
@@ -246,10 +245,11 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if
-// they are set. If inOrder is true, the database reads the videos in the order of the list and looks up the collections of each video. If inOrder
-// is false, the database reads the videos of the collections and sorts them. inQueriedCollections returns ErrNotFound if the collection query.CollectionID is unknown.
-func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
+// addCollectionConditions adds the conditions on collections to q. If query.CollectionID is set, a video must be in this collection. If
+// query.Collections is set, it must be in at least one of these collections. If inOrder is true, the database reads the videos in the order of the
+// list and looks up the collections of each video. If inOrder is false, the database reads the videos of the collections and sorts them. It returns
+// ErrNotFound if the collection query.CollectionID is unknown.
+func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err

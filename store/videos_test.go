@@ -180,7 +180,8 @@ func toFloat[N ~int32 | ~int64 | ~int](n *N) *float64 {
 	return new(float64(*n))
 }
 
-// compareVideos returns a function that compares two videos by the order o. Videos without a value come last, and equal values are ordered by id.
+// compareVideos returns the comparison function for a list of videos with the order o. Videos without a value come last, and equal values are ordered
+// by id.
 func compareVideos(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
 		ka, kb := columnValue(a, o.Column), columnValue(b, o.Column)
@@ -256,7 +257,7 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// readAllPages reads all pages of a query, and returns the ids of the videos on them. It requests the next page by a cursor if byCursor is true,
+// readAllPages reads all pages of a query, and returns the ids of the videos on all pages. It requests the next page by a cursor if byCursor is true,
 // and otherwise by an offset.
 func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()

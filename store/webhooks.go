@@ -15,7 +15,7 @@ import (
 const (
 	// MaxWebhooks is the highest number of webhooks of an organisation.
 	MaxWebhooks = 20
-	// PreviousSecretLife is how long deliveries are also signed with the previous secret after a secret was replaced.
+	// PreviousSecretLife is the time after a change of the secret in which deliveries are also signed with the previous secret.
 	PreviousSecretLife = 24 * time.Hour
 )
 
@@ -119,7 +119,7 @@ func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
 	return w, db.Translate(err)
 }
 
-// findWebhook returns the webhook with the given id, or ErrNotFound. It gets a query for all webhooks of the organisation.
+// findWebhook returns the webhook with the given id, or ErrNotFound. The parameter webhooks is a query for all webhooks of the organisation.
 func findWebhook(webhooks *gorm.DB, id uuid.UUID) (Webhook, error) {
 	found := make([]Webhook, 0, 1)
 	err := webhooks.Where("webhooks.id = ?", id).Limit(1).Find(&found).Error
@@ -256,7 +256,7 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 
 // enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery whose id is effectID,
 // enabledWebhook also returns this delivery. In this case, an earlier attempt of the request made the delivery, but the server crashed before it
-// answered. Otherwise, enabledWebhook returns ErrWebhookDisabled if the webhook is disabled.
+// answered. If the webhook has no such delivery and is disabled, enabledWebhook returns ErrWebhookDisabled.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

@@ -235,7 +235,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	}
 	addEvents()
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.StatsWrites(w.tx), SumWrites(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.UpdateStatements(w.tx), SumWrites(w.tx, before, sums))...)
 	if err != nil {
 		return err
 	}
