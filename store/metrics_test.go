@@ -12,17 +12,17 @@ func TestMetricColumns_nameTheFieldsThatTheMethodsReturn(t *testing.T) {
 	var counts Counts
 	var sums Sums
 	var video Video
-	// pascal returns the name of the field for a column, such as "Views" for "views".
-	pascal := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
+	// fieldName returns the name of the field for a column, such as "Views" for "views".
+	fieldName := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
 	// address returns the address of the field of *s that has the given name.
 	address := func(s any, field string) any {
 		return reflect.ValueOf(s).Elem().FieldByName(field).Addr().Interface()
 	}
 	for i, column := range metricColumns {
 		*counts.Fields()[i] = new(int64(i))
-		require.Same(t, address(&counts, pascal(column)), counts.Fields()[i], column)
+		require.Same(t, address(&counts, fieldName(column)), counts.Fields()[i], column)
 		require.Same(t, *counts.Fields()[i], counts.All()[i], column)
-		require.Same(t, address(&sums, pascal(column)), sums.Fields()[i], column)
-		require.Same(t, address(&video, "Latest"+pascal(column)), video.LatestFields()[i], column)
+		require.Same(t, address(&sums, fieldName(column)), sums.Fields()[i], column)
+		require.Same(t, address(&video, "Latest"+fieldName(column)), video.LatestFields()[i], column)
 	}
 }

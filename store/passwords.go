@@ -32,8 +32,8 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from
-// hashing afterwards.
+// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from the channel
+// hashing after it has computed the hash.
 func waitForHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // a select chooses at random if both of its cases are ready, so check ctx before it

@@ -290,8 +290,8 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	}
 }
 
-// countVideos returns the number of videos that match the query. If the query has no filter, the number is a total that the version v contains.
-// Otherwise countVideos counts the rows of filteredQuery.
+// countVideos returns the number of videos that match the query. If the query has no filter, the number comes from the totals in v. Otherwise
+// countVideos counts the rows of filteredQuery.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filteredQuery *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():
