@@ -18,7 +18,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		return nil, err
 	}
 	query := store.AccountQuery{
-		Platform: (*link.Platform)(p.Platform), Username: foldOptional(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
+		Platform: (*link.Platform)(p.Platform), Username: normaliseOptional(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
 	}

@@ -82,20 +82,20 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// withoutSecret returns the response body that is stored for repetitions. If op.notStored is the name of a member, its value is a secret
+// withoutSecret returns the response body that is stored for repetitions. If op.secretMember is the name of a member, its value is a secret
 // and is replaced by null.
 func withoutSecret(op *operation, body []byte) ([]byte, error) {
-	if op.notStored == "" {
+	if op.secretMember == "" {
 		return body, nil
 	}
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, err
 	}
-	if _, ok := members[op.notStored]; !ok { // error responses contain no secret, so they are stored unchanged
+	if _, ok := members[op.secretMember]; !ok { // error responses contain no secret, so they are stored unchanged
 		return body, nil
 	}
-	members[op.notStored] = json.RawMessage("null")
+	members[op.secretMember] = json.RawMessage("null")
 	return json.Marshal(members)
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// View says whether a response shows metrics or masks them, which means that they are null because the organisation's tier does not show
-// them. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
+// View says whether a response shows or masks metrics. A masked metric is null, because the organisation's tier does not show it. Every
+// function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
 
 // FullView is the View that shows all metrics.

@@ -68,7 +68,7 @@ func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:
 	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server must not run the calls of a refused batch")
 }
 
-func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
+func TestMCP_needsLittleMemoryToRefuseALargeMessage(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	// fillMessage repeats a text until the result is nearly as long as the longest message that the server accepts.
@@ -76,20 +76,20 @@ func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paral
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
 	for name, body := range map[string]string{
-		"deep arrays":            fillMessage("["),
-		"deep objects":           fillMessage(`{"a":`),
-		"deep arguments":         toolCall("list_videos", `{"q":`+strings.Repeat("[", 1<<20-200)+strings.Repeat("]", 1<<20-200)+`}`),
-		"empty arrays":           toolCall("list_videos", `{"q":[`+fillMessage("[],")+`]}`),
-		"empty objects":          toolCall("list_videos", `{"q":[`+fillMessage("{},")+`]}`),
-		"one member repeated":    toolCall("list_videos", `{`+fillMessage(`"q":1,`)+`}`),
-		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fillMessage(`"":0,`) + `}}}`,
-		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fillMessage(`"x":0,`) + `}`,
+		"deep arrays":                 fillMessage("["),
+		"deep objects":                fillMessage(`{"a":`),
+		"deep arguments":              toolCall("list_videos", `{"q":`+strings.Repeat("[", 1<<20-200)+strings.Repeat("]", 1<<20-200)+`}`),
+		"empty arrays":                toolCall("list_videos", `{"q":[`+fillMessage("[],")+`]}`),
+		"empty objects":               toolCall("list_videos", `{"q":[`+fillMessage("{},")+`]}`),
+		"many duplicate arguments":    toolCall("list_videos", `{`+fillMessage(`"q":1,`)+`}`),
+		"many members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fillMessage(`"":0,`) + `}}}`,
+		"many members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fillMessage(`"x":0,`) + `}`,
 	} {
 		var got response
 		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })
 		p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
-		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the server must refuse the message with little memory; the limit includes the memory for reading the body", name)
+		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the server must need little memory to refuse the message; the limit includes the memory for reading the body", name)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestMCP_countsEachMessageAgainstTheRateLimitOfTheOrganisation(t *testing.T)
 			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
 				got := a.postMCP(t, body, "Authorization", "Bearer "+c.token)
 				p := got.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
-				require.Contains(t, p.Detail, fmt.Sprintf("may be called %d times a minute", limit))
+				require.Contains(t, p.Detail, fmt.Sprintf("mcp may be called %d times a minute", limit))
 				requireRateLimitHeaders(t, got, "mcp", limit, 0)
 				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}

@@ -22,7 +22,7 @@ func (a *app) postMCP(t *testing.T, body string, headers ...string) response {
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
 
-func TestMCP_limitsRequestsWithoutATokenByAddress(t *testing.T) {
+func TestMCP_limitsRequestsPerAddressIfTheyHaveNoToken(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	p := a.postMCP(t, initialize).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
@@ -82,7 +82,7 @@ func TestMCP_endsAStreamOfNotificationsImmediately(t *testing.T) {
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	for name, trusted := range map[string]bool{"403 for an unknown host name": false, "200 behind a trusted proxy": true} {
+	for name, trusted := range map[string]bool{"status 403 for an unknown host name": false, "status 200 behind a trusted proxy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t), func(o *server.Options) {

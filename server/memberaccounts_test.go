@@ -126,7 +126,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("all accounts by pages and by cursors", func(t *testing.T) {
+		t.Run("all accounts, page by page with page numbers and with cursors", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, direction := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction

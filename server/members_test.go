@@ -101,7 +101,7 @@ func TestAddCollectionMembers_reportsUnknownIDsAndAddsNoMember(t *testing.T) {
 			}
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
 				p = c.changeMembers(method, uuid.MustParse(unknownID), kind, ids[:1]).requireProblem(http.StatusNotFound, server.CodeNotFound)
-				require.Contains(t, p.Detail, "no collection "+unknownID)
+				require.Contains(t, p.Detail, "Your organisation has no collection "+unknownID)
 				require.Empty(t, p.Errors)
 			}
 		}
@@ -332,7 +332,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4.1-26, 8-12
-func TestListCollectionVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
+func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := newCallerWithCollectionVideos(t, a)

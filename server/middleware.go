@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // the header is set just before the headers are sent, because the handler may store the first numbers in the database
+		c.Response().Before(func() { // not earlier, because the handler may store the first numbers, on which ReelTally-Sandbox depends
 			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}

@@ -27,15 +27,15 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// notStored is the name of a member of the response that contains a secret, or "" if no member contains a secret. When the response is stored for
-	// repetitions of a request with an Idempotency-Key, null is stored instead of the secret.
-	notStored string
-	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
-	path      []string                       // names of the operation's path parameters
-	headers   []string                       // names of the operation's header parameters
-	formats   []string                       // media types of successful responses, with JSON first
-	row       *openapi3.Schema               // schema of an entry of the list in the response; nil if the response is not a list
-	route     *routers.Route                 // description of the operation for the library that validates requests
+	// secretMember is the name of the response's member that contains a secret, or "" if the response contains no secret. When the response
+	// is stored for repetitions of a request with an Idempotency-Key, null is stored instead of the secret.
+	secretMember string
+	query        map[string]*openapi3.Parameter // query parameters of the operation, by name
+	path         []string                       // names of the operation's path parameters
+	headers      []string                       // names of the operation's header parameters
+	formats      []string                       // media types of successful responses, with JSON first
+	row          *openapi3.Schema               // schema of an entry of the list in the response; nil if the response is not a list
+	route        *routers.Route                 // description of the operation for the library that validates requests
 }
 
 // bodySchema returns the schema of the operation's request body, or nil if the operation has no request body.
@@ -133,7 +133,7 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 			return nil, fmt.Errorf("x-scope %q is unknown; it must be any, read, write or admin", scope)
 		}
 	}
-	o.notStored, _ = op.Extensions["x-not-stored"].(string)
+	o.secretMember, _ = op.Extensions["x-not-stored"].(string)
 	o.formats = []string{echo.MIMEApplicationJSON}
 	if ok := op.Responses.Status(http.StatusOK); ok != nil && method == http.MethodGet {
 		if body := ok.Value.Content[echo.MIMEApplicationJSON]; body != nil {

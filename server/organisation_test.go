@@ -126,7 +126,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 	}
 }
 
-func TestAccountAndOrganisationHistory_returnOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOnePointWithNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithDailyHistory(t, a, store.TierBasic, 3)

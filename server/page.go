@@ -31,7 +31,7 @@ type pageRequest struct {
 	after     *store.Position // position of the last row before the page; nil if the request has no cursor
 	paginated bool            // true if the response has a pagination object
 	order     store.Order
-	until     store.Instant // end of an export, which is the same on all its pages; zero in other lists, and if the request has no cursor
+	until     store.Instant // an export has no points after this time, on any of its pages; zero in other lists, and if the request has no cursor
 	cursor    cursorScope   // identifies the list; a cursor from a different list is not valid
 }
 
@@ -48,7 +48,7 @@ type cursorScope struct {
 type cursorContent struct {
 	After store.Position `json:"a"`
 	Page  int            `json:"p"`           // number of the page that begins after this position
-	Until store.Instant  `json:"u,omitempty"` // end of an export; zero in other lists
+	Until store.Instant  `json:"u,omitempty"` // an export has no points after this time; zero in other lists
 }
 
 // macLength is the length, in bytes, of the signature at the start of a cursor.

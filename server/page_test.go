@@ -147,7 +147,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestListVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
+func TestListVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWith23Videos(t, a)

@@ -19,13 +19,14 @@ import (
 // This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
 // that pass through all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
-// signIns limits how many attempts to sign in one IP address can make in a minute. Each use of a token, a login link or a setup link counts
-// as an attempt.
-var signIns = addressLimit{"sign_in", 10, "attempts to sign in"}
+// signInLimit is the maximum number of sign-in attempts from one IP address in a minute. Each use of a token, a login link or a setup link
+// counts as an attempt.
+var signInLimit = addressLimit{"sign_in", 10, "attempts to sign in"}
 
-// pageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute. These
-// requests are counted separately from the requests of programs, so that pages do not use up the rate limit of the organisation's programs.
-const pageReads = 600
+// maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.
+// These requests are counted separately from the requests of programs, so that pages do not use up the rate limit of the organisation's
+// programs.
+const maxPageReads = 600
 
 type pageCallerKey struct{}
 
@@ -40,9 +41,9 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 // pages have made too many such requests in the current minute, it returns an error response with the code rate_limited. Requests of share
 // pages, which have no token, are counted separately.
 func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
-	name, limit := "pages_"+op.id, int64(pageReads)
+	name, limit := "pages_"+op.id, int64(maxPageReads)
 	if caller.Token.ID == uuid.Nil {
-		name, limit = "share_"+op.id, shareReads
+		name, limit = "share_"+op.id, maxShareReads
 	}
 	if err := s.countCall(c, caller.Organisation, name, limit); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // a successful attempt does not count against the limit
+		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx)) // a successful attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }
@@ -118,7 +119,7 @@ func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Iden
 	}
 	id, err := b.s.store.LoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
 	}
 	return id, b.problem(ctx, err)
 }
@@ -130,7 +131,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	}
 	session, err := b.s.store.UseLoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
 	}
 	return session, b.problem(ctx, err)
 }
@@ -156,11 +157,11 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 }
 
 // setupError converts the error of an attempt to set up the server with a setup link to the *web.Problem that the page shows. If the
-// attempt succeeded, err is nil, and the attempt does not count against the limit signIns.
+// attempt succeeded, err is nil, and the attempt does not count against signInLimit.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
 		return nil
 	case errors.Is(err, store.ErrSetUp):
 		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
@@ -201,7 +202,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	if body != nil {
 		r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	} else {
-		r.Body = http.NoBody // a request that a server received always has a body, which handlers can read
+		r.Body = http.NoBody // handlers read the body without checking that it is not nil
 	}
 	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
@@ -243,7 +244,7 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
 func (b pageBackend) countSignInAttempt(ctx context.Context) error {
-	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
+	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signInLimit, addressOf(ctx)))
 }
 
 // addressOf returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign

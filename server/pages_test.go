@@ -218,7 +218,7 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		waiting[3] = "119"
 		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page must stop asking for progress after ten minutes")
 
-		require.Contains(t, string(v.post("/track", "links", " \n").requireStatus(http.StatusBadRequest).body), "Paste at least one")
+		require.Contains(t, string(v.post("/track", "links", " \n").requireStatus(http.StatusBadRequest).body), "The text has no links. Paste at least one.")
 		many := make([]string, 501)
 		for n := range many {
 			many[n] = videoURL(100 + n)

@@ -101,10 +101,10 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 	}
 }
 
-// writers changes the videos of an organisation while other goroutines read its lists. For each number that steps receives, it makes four
-// changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that
-// are due to be fetched.
-type writers struct {
+// listWriter changes the videos of an organisation while other goroutines read its lists. For each number that steps receives, it makes
+// four changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos
+// that are due to be fetched.
+type listWriter struct {
 	c                       *caller
 	neverStopped, stoppable []uuid.UUID
 	steps                   chan int
@@ -112,8 +112,8 @@ type writers struct {
 	done                    sync.WaitGroup
 }
 
-// run makes the four changes of a writer for each number that w.steps receives. It returns when w.steps is closed or a change fails.
-func (w *writers) run() {
+// run makes the four changes of a listWriter for each number that w.steps receives. It returns when w.steps is closed or a change fails.
+func (w *listWriter) run() {
 	for n := range w.steps {
 		for _, r := range []struct {
 			method, target string
@@ -142,7 +142,7 @@ func (w *writers) run() {
 
 // storeNewViews stores new views for all videos that are due to be fetched, as a collector does. These videos then have a later
 // latest_updated_at and higher latest_views than all other videos.
-func (w *writers) storeNewViews() error {
+func (w *listWriter) storeNewViews() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
 	for _, lane := range queue.Lanes {
@@ -188,7 +188,7 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 	storetest.SkipIfShort(t)
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, neverStopped, stoppable := newCallerWithManyVideos(t, a)
-		w := &writers{c: c, neverStopped: neverStopped, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
+		w := &listWriter{c: c, neverStopped: neverStopped, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.run)
 		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup

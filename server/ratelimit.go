@@ -33,7 +33,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. The headers show the rate limit under this name: mcpCalls, or
+// countCall counts a call by an organisation and sets the RateLimit headers. name is the name of the rate limit in the headers: mcpCalls or
 // an operation id. Calls of the dashboard's pages and of share pages are counted separately, so their names begin with pages_ or share_. If
 // the organisation has exceeded this limit in the current minute, countCall returns an error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {

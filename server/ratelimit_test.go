@@ -73,7 +73,9 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // advance the clock of the synctest bubble by a year. A goroutine outside of the bubble deletes expired counts by the real clock; it now deletes none
+		// Advance the clock of the synctest bubble by a year. The cleaning goroutine of the store uses the real clock, so it regards no count
+		// of the test as expired.
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		pass := func(d time.Duration) { <-time.After(d) } // pass advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)

@@ -112,7 +112,7 @@ func (r *RedisRateStore) shouldTry() (useRedis, isRetry bool) {
 
 // try calls takeOrGiveBack with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
 func (r *RedisRateStore) try(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	// WithoutCancel, because the request is counted even if the caller closes the connection.
+	// WithoutCancel is used because the request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
 	shared, err := r.connect(ctx)

@@ -71,15 +71,15 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /history/export":                {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
-	// The following operations of collections were added later. They have the same limits as the other operations of collections.
+	// The following operations of collections are also additions. They have the same limits as the other operations of collections.
 	"GET /collections/{collection_id}/history":    {5, 15, 30},
 	"GET /collections/{collection_id}/statistics": {5, 15, 30},
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations were added later. Operations that read have the same limits as the other operations that read. Operations
-	// that write have the same limits as the operations that track videos and accounts.
+	// The following operations are also additions. Operations that read have the same limits as the read operations above. Operations that
+	// write have the same limits as the operations that track videos and accounts.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},
@@ -156,7 +156,9 @@ func inSynctestBubble(t *testing.T, runTest func(t *testing.T, a *app, wait func
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // advance the clock of the bubble by a year: the goroutine outside of the bubble has the real clock, so it then takes no count for expired
+		// Advance the clock of the synctest bubble by a year. The cleaning goroutine of the store uses the real clock, so it regards no count
+		// of the test as expired.
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -191,8 +193,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					}
 					last := c.send(op.Method, target, body)
 					p := last.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
-					require.Contains(t, p.Detail, op.id)
-					require.Contains(t, p.Detail, fmt.Sprintf("may be called %d times a minute", limit))
+					require.Contains(t, p.Detail, fmt.Sprintf("%s may be called %d times a minute", op.id, limit))
 					requireRateLimitHeaders(t, last, op.id, limit, 0)
 					retry := headerNumber(t, last, "Retry-After")
 					require.Equal(t, headerNumber(t, last, "RateLimit-Reset"), retry)

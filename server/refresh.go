@@ -47,13 +47,13 @@ func (s *Server) refresh(ctx context.Context, res resource, idOrLink string) (no
 	case err != nil || done.Scheduled:
 		return nil, err
 	}
-	return toRefreshNotDue(CallerFrom(ctx), done), nil
+	return notDueResponse(CallerFrom(ctx), done), nil
 }
 
-// toRefreshNotDue returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
+// notDueResponse returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
 // the time from which a refresh is possible again. If metrics are masked, this time is rounded up to a full hour, so that it does not
 // reveal the time of the last fetch.
-func toRefreshNotDue(caller Caller, r store.Refreshed) *api.RefreshNotDue {
+func notDueResponse(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
 	if caller.facts.masked {

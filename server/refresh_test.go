@@ -16,9 +16,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackRefreshTargets tracks a video and an account. The result has two keys: the path of the operation that refreshes videos, with the id and
-// two links of the video, and the path of the operation that refreshes accounts, with the id and two links of the account.
-func trackRefreshTargets(c *caller) map[string][]string {
+// trackItemsToRefresh tracks a video and an account. It returns a map from the path of each refresh operation to the id and two links of
+// the item that the operation refreshes.
+func trackItemsToRefresh(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
@@ -40,7 +40,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 			c := a.newCaller(t, store.TierPremium)
-			for i, name := range trackRefreshTargets(c)[path] {
+			for i, name := range trackItemsToRefresh(c)[path] {
 				refresh := func() response {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
@@ -71,7 +71,7 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 				c := a.newCaller(t, tier)
-				names := trackRefreshTargets(c)[path]
+				names := trackItemsToRefresh(c)[path]
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
@@ -91,7 +91,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		trackRefreshTargets(c)
+		trackItemsToRefresh(c)
 		c.track(videoURL(1))
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
@@ -112,7 +112,7 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for path, names := range trackRefreshTargets(c) {
+	for path, names := range trackItemsToRefresh(c) {
 		resource := path[len("/refresh"):]
 		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).requireStatus(http.StatusOK)
 		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",

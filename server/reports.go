@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// rankedVideos is the maximum number of videos in each of the two lists in the statistics of a collection: the best videos, which
+	// maxRankedVideos is the maximum number of videos in each of the two lists in the statistics of a collection: the best videos, which
 	// gained the most views, and the worst videos, which gained the fewest.
-	rankedVideos = 5
+	maxRankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
 )
@@ -99,7 +99,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// moveFaultsToBody changes the faults in err that name a query parameter. Such a fault then names the body member with the same name.
+// moveFaultsToBody changes the faults in err that name a query parameter, so that they name the body member with the same name instead.
 func moveFaultsToBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // the end of a report's JSON: the array "videos" is the last member
+	const end = "]}" // the JSON of a report ends with these characters, because its last member is the array "videos"
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func toAPIRanked(c store.Campaign, wantBest bool, view View) []api.CollectionGai
 	if view.masked {
 		return out
 	}
-	for _, v := range c.RankByGain(wantBest, rankedVideos) {
+	for _, v := range c.RankByGain(wantBest, maxRankedVideos) {
 		out = append(out, toAPICampaignVideo(v, view))
 	}
 	return out

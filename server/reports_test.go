@@ -23,7 +23,7 @@ import (
 type campaign struct {
 	*caller
 	collections []uuid.UUID          // ids of the collections, the root first
-	added       map[uuid.UUID]string // day on which each video was added, by the id of the video
+	added       map[uuid.UUID]string // a map from the id of each video to the day on which the video was added
 }
 
 // newCampaign tracks the given number of videos, adds them to four nested collections, and advances the clock through the given number of

@@ -56,7 +56,7 @@ type hostileRequest struct {
 	detail string
 }
 
-// hostileRequests returns hostile requests, by a description of the attack. collectionPath is the path of an existing collection.
+// hostileRequests returns a map from the description of each attack to its request. collectionPath is the path of an existing collection.
 func hostileRequests(collectionPath string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
@@ -86,8 +86,8 @@ func hostileRequests(collectionPath string) map[string]hostileRequest {
 	return map[string]hostileRequest{
 		"many values below a long name":      post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, shortenedName+"max_length", "name"),
 		"many empty objects for links":       post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
-		"many members":                       post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
-		"many objects in display_settings":   patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
+		"many members":                       post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "the body must have at most 10000 values"),
+		"many objects in display_settings":   patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "the body must have at most 10000 values"),
 		"many duplicate members":             post("/videos", `{`+strings.Repeat(`"a":1,`, 300_000)+`"a":1}`, "/a duplicate_member", ""),
 		"many NULs":                          post("/videos/bulk", `{"links":[`+strings.Repeat(`"\u0000",`, 200_000)+`"a"]}`, "/links/0 encoding", "NUL"),
 		"half surrogates":                    post("/videos", `{"link":"`+strings.Repeat(`\ud800`, 300_000)+`"}`, "/link encoding", "surrogate"),
@@ -215,8 +215,9 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the allocated memory must stay below the limit, which includes the TLS handshakes of the resolver and of the platform")
 }
 
-// TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the short links of one organisation. The server must
-// resolve at most 16 of these links at the same time. Meanwhile, the server must resolve the short links of another organisation.
+// TestRequestCost_limitsConcurrentShortLinksPerOrganisation uses a platform that withholds its responses for the short links of one
+// organisation. The server must resolve at most 16 of these links at the same time. Meanwhile, the server must resolve the short links of
+// another organisation.
 func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (

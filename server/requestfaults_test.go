@@ -150,7 +150,7 @@ func addUnknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
-// repeatParameter makes a query parameter occur twice that may occur only once.
+// repeatParameter repeats a query parameter that may occur only once.
 func repeatParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {

@@ -191,7 +191,7 @@ func (r *generatedRequest) set(name, value string) {
 }
 
 // makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes "page" if
-// "paginated" is not true. If a range of dates ends before it starts, it exchanges the two dates.
+// "paginated" is not true. If a range of dates ends before it starts, it swaps the start and the end.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {

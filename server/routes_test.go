@@ -30,7 +30,7 @@ func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestRoutes_refuseUnsupportedMethodsWithAnAllowHeader(t *testing.T) {
+func TestRoutes_unsupportedMethodsGetStatus405AndAnAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -83,8 +83,8 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 }
 
 // startFaultyProxy starts a proxy that forwards requests to the server of the app. The proxy has two faults: it answers the first GET
-// /authenticate with status 429, and it drops the response to the first POST /collections. keys returns the values of Idempotency-Key in
-// all POST /collections.
+// /authenticate with status 429, and it drops the response to the first POST /collections. keys returns the Idempotency-Key of each POST
+// /collections.
 func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)
@@ -190,8 +190,8 @@ func newAppWithVideos(t *testing.T) (*app, *caller) {
 	return a, c
 }
 
-// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories. In Go, these are all lines
-// below the imports.
+// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories. In Go, the lines up to the
+// end of the imports are not counted.
 const maxExampleLines = 15
 
 func TestSDKs_examplesRunWithoutErrors(t *testing.T) {
@@ -295,14 +295,14 @@ func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
 	}
 }
 
-// shortWindows is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts how many requests were
-// refused.
-type shortWindows struct {
+// shortWindowStore is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts how many requests
+// were refused.
+type shortWindowStore struct {
 	server.RateStore
 	refused atomic.Int64
 }
 
-func (s *shortWindows) Take(ctx context.Context, key string, limit int64, _ time.Duration) (server.Quota, error) {
+func (s *shortWindowStore) Take(ctx context.Context, key string, limit int64, _ time.Duration) (server.Quota, error) {
 	quota, err := s.RateStore.Take(ctx, key, limit, 5*time.Second)
 	if quota.Exceeded {
 		s.refused.Add(1)
@@ -331,7 +331,7 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 			return strings.Fields(s.run(t, address, token, "testdata/sdk/ids"+s.extension))
 		}
 	}
-	rates := &shortWindows{RateStore: server.NewMemoryRateStore()}
+	rates := &shortWindowStore{RateStore: server.NewMemoryRateStore()}
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	want := map[string]bool{}
@@ -390,7 +390,7 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	}
 }
 
-func TestSDKs_updatesChangeOnlyGivenMembersAndClearNullMembers(t *testing.T) {
+func TestSDKs_updateKeepsAbsentMembersAndClearsNullMembers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

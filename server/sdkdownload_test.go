@@ -25,12 +25,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startCuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
-// server of the app. The result counts all requests.
-func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
+// startTruncatingServer starts a server that ends the body of its first response too early. It forwards all later requests to the server of
+// the app. requests is the number of all requests so far.
+func (a *app) startTruncatingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
-	cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	truncating := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 1 {
 			w.Header().Set("Content-Length", "1000")
 			w.Header().Set("Content-Type", "application/json")
@@ -39,8 +39,8 @@ func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic
 		}
 		a.http.Config.Handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(cutting.Close)
-	return cutting.URL, requests
+	t.Cleanup(truncating.Close)
+	return truncating.URL, requests
 }
 
 func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, s := range sdks {
-		address, requests := a.startCuttingServer(t)
+		address, requests := a.startTruncatingServer(t)
 		require.Equal(t, "accepted\n", s.run(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
 		require.EqualValues(t, 2, requests.Load(), s.name)
 	}
@@ -59,7 +59,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	address, requests := a.startCuttingServer(t)
+	address, requests := a.startTruncatingServer(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
 	who, err := sdk.Authenticate(t.Context())
@@ -67,7 +67,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.Equal(t, c.org.ID, who.Organisation.ID)
 	require.EqualValues(t, 2, requests.Load())
 
-	address, requests = a.startCuttingServer(t)
+	address, requests = a.startTruncatingServer(t)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // a POST has an idempotency key
@@ -76,7 +76,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 2, requests.Load())
 
 	var part bytes.Buffer
-	address, requests = a.startCuttingServer(t)
+	address, requests = a.startTruncatingServer(t)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)
@@ -84,7 +84,8 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// download downloads a list with each library and returns the files and the headers Exported-Until, by the name of the library.
+// download downloads a list with each library. It returns a map from the name of each library to the downloaded file, and a map from the
+// name of each library to the header Exported-Until.
 func (a *app) download(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}
@@ -123,7 +124,7 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	}
 	for _, format := range []string{client.CSV, client.CSVSemicolon} {
 		want := file(format, "/videos?order_by=created_at")
-		files, _ := a.download(t, c.token, "/videos", "order_by=created_at&limit=3", format) // three pages
+		files, _ := a.download(t, c.token, "/videos", "order_by=created_at&limit=3", format) // the list has three pages
 		for name, got := range files {
 			require.Equal(t, string(want), string(got), "%s: %s", name, format)
 		}
@@ -168,7 +169,7 @@ func writeLines(w io.Writer, size int64) {
 func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	const small, large, allowed = 1 << 20, 100 << 20, 64 << 20 // bytes
+	const small, large, allowed = 1 << 20, 100 << 20, 64 << 20 // in bytes
 	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/csv")
 		size, _ := strconv.ParseInt(r.URL.Query().Get("size"), 10, 64)

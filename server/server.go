@@ -34,7 +34,7 @@ type Options struct {
 	CursorKey []byte
 	// Now returns the current time.
 	Now func() time.Time
-	// Logger receives one line for each request, and the causes of errors that are not sent to callers.
+	// Logger receives one line for each request, and the causes of internal errors, which callers do not see.
 	Logger *slog.Logger
 	// RateStore counts requests for the rate limits. By default, requests are counted in memory.
 	RateStore RateStore
@@ -80,7 +80,7 @@ type Server struct {
 	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
 	draining         atomic.Bool          // true after Drain was called
 	dataKnown        atomic.Bool          // true if this server has found numbers in the database; the value of sandbox is then final
-	dataReadAt       atomic.Int64         // time of the last read of the kind of the data, in nanoseconds since 1970; see dataIsMadeUp
+	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	previewAllowance int
@@ -95,7 +95,7 @@ type Server struct {
 	sessions   *identities // cache and look-up of the sessions of browsers
 	inFlight   *slots      // limits the number of concurrent requests of each organisation
 	resolves   *slots      // limits the number of short links that are resolved concurrently
-	served     *servedReader
+	served     *fetchableReader
 	handler    http.Handler
 }
 
@@ -139,7 +139,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
-	s.served = &servedReader{queue: o.Store.Queue, now: o.Now}
+	s.served = &fetchableReader{queue: o.Store.Queue, now: o.Now}
 	limits := newAddressLimits(s.rates, o.Now, o.Logger)
 	s.later = &laterWrites{log: o.Logger}
 	s.identities = newIdentities(o.Store, o.Store.Authenticate, limits, o.Now, s.later)

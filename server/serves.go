@@ -10,13 +10,13 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// servedCache is how long the server uses what it has read from the database about the running collectors. After this time, it reads the
-// database again.
-const servedCache = 5 * time.Second
+// fetchableCacheTime is how long the server uses what it has read from the database about the running collectors. After this time, it reads
+// the database again.
+const fetchableCacheTime = 5 * time.Second
 
-// servedReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
-// each period of the length servedCache.
-type servedReader struct {
+// fetchableReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
+// each period of the length fetchableCacheTime.
+type fetchableReader struct {
 	queue *queue.Queue
 	now   func() time.Time
 
@@ -25,17 +25,17 @@ type servedReader struct {
 	until  time.Time // time until which the stored answer of the database is used
 }
 
-// read returns which videos and accounts the running collectors can fetch. The result can be as old as servedCache.
-func (r *servedReader) read(ctx context.Context) (queue.Fetchable, error) {
+// read returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime.
+func (r *fetchableReader) read(ctx context.Context) (queue.Fetchable, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	if now.Before(r.until) && !now.Before(r.until.Add(-servedCache)) {
+	if now.Before(r.until) && !now.Before(r.until.Add(-fetchableCacheTime)) {
 		return r.served, nil
 	}
 	served, err := r.queue.Fetchable(ctx)
 	if err == nil {
-		r.served, r.until = served, now.Add(servedCache)
+		r.served, r.until = served, now.Add(fetchableCacheTime)
 	}
 	return served, err
 }

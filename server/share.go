@@ -17,13 +17,13 @@ import (
 // The dashboard calls the functions in this file for share pages: they find the collection of a share page by its hash, and check the
 // password of the page.
 
-// shareViews limits how many requests for share pages one IP address can send in a minute. Requests with a wrong hash or a wrong password
-// are also counted.
-var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
+// shareViewLimit is the maximum number of requests for share pages from one IP address in a minute. Requests with a wrong hash or a wrong
+// password are also counted.
+var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// shareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. These
+// maxShareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. These
 // requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
-const shareReads = 600
+const maxShareReads = 600
 
 // guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,
 // the limit is guessLimit.attempts.
@@ -39,7 +39,7 @@ var (
 
 // FindShare returns the public or protected collection whose share page has this hash and has not expired.
 func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, error) {
-	if err := b.s.identities.addressLimits.take(ctx, shareViews, addressOf(ctx)); err != nil {
+	if err := b.s.identities.addressLimits.take(ctx, shareViewLimit, addressOf(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
 	share, err := b.s.store.Share(ctx, hash)
@@ -53,9 +53,9 @@ func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 }
 
 // LastShareVisit returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
-// yet, or if the page does not belong to the organisation of id.
-func (b pageBackend) LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
-	at, err := b.s.store.Org(id.Organisation.ID).ShareOpenedAt(ctx, hash)
+// yet, or if the page does not belong to the organisation in identity.
+func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
+	at, err := b.s.store.Org(identity.Organisation.ID).ShareOpenedAt(ctx, hash)
 	if at == nil || err != nil {
 		return nil, b.problem(ctx, err)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// stopped is the message of the response if the tracking of one video or account was stopped.
-const stopped = "Tracking stopped. The collected data stays readable."
+// stoppedMessage is the message of the response if the tracking of one video or account was stopped.
+const stoppedMessage = "Tracking stopped. The collected data stays readable."
 
 // StopVideo answers DELETE /videos: it stops the tracking of the video whose id or link the request body contains.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
 	if err := s.stopOne(ctx, videoResource, r.Body.ID); err != nil {
 		return nil, err
 	}
-	return api.StopVideo200JSONResponse{Message: stopped}, nil
+	return api.StopVideo200JSONResponse{Message: stoppedMessage}, nil
 }
 
 // StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video whose id the path contains.
@@ -29,7 +29,7 @@ func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestOb
 	if err := stopReference(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
 	}
-	return api.StopVideoByID200JSONResponse{Message: stopped}, nil
+	return api.StopVideoByID200JSONResponse{Message: stoppedMessage}, nil
 }
 
 // StopAccount answers DELETE /accounts: it stops the tracking of the account whose id or link the request body contains.
@@ -37,7 +37,7 @@ func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject
 	if err := s.stopOne(ctx, accountResource, r.Body.ID); err != nil {
 		return nil, err
 	}
-	return api.StopAccount200JSONResponse{Message: stopped}, nil
+	return api.StopAccount200JSONResponse{Message: stoppedMessage}, nil
 }
 
 // StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account whose id the path contains.
@@ -45,7 +45,7 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 	if err := stopReference(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
 	}
-	return api.StopAccountByID200JSONResponse{Message: stopped}, nil
+	return api.StopAccountByID200JSONResponse{Message: stoppedMessage}, nil
 }
 
 // StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.
@@ -112,7 +112,7 @@ func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string)
 func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
-	var positions []int // index in idsOrLinks of each link in urls
+	var positions []int // for each link in urls, its index in idsOrLinks
 	isLink := make([]bool, len(idsOrLinks))
 	for i, text := range idsOrLinks {
 		if canonicalUUID.MatchString(text) {

@@ -309,10 +309,10 @@ func firstRunes(s string, n int) (head string, isLonger bool) {
 	return s, false
 }
 
-// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. It reports pairs with wrong syntax,
-// which net/url would drop. If a filter were dropped, a list would contain too many rows. checkQuery leaves out an array parameter with too
-// many entries. If an array parameter occurs more than once, it joins the values with commas, because some generated clients send arrays in
-// this way.
+// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. It reports NAME=VALUE pairs with
+// wrong syntax, which net/url would drop. If a filter were dropped, a list would contain too many rows. checkQuery leaves out an array
+// parameter with too many entries. If an array parameter occurs more than once, it joins the values with commas, because some generated
+// clients send arrays in this way.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault

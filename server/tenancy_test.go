@@ -29,8 +29,8 @@ var (
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
 
-// probesOfRound is a number of pairs of requests. Each round of the test sends more pairs than this number.
-const probesOfRound = 4400
+// probesPerRound is a lower limit: each round of the test sends more pairs of requests than this.
+const probesPerRound = 4400
 
 // TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
 // ETags and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an
@@ -50,7 +50,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 			require.NoError(t, os.WriteFile(*tenancyOut, []byte(report.page(time.Since(start), storetest.Machine())), 0o600))
 		}
 	})
-	for i := range (*tenancyProbes + probesOfRound - 1) / probesOfRound {
+	for i := range (*tenancyProbes + probesPerRound - 1) / probesPerRound {
 		round := newProbeRound(i)
 		t.Run(fmt.Sprintf("round %d on %s with callers in the tier %s, whose data is newer: %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
 			t.Parallel()
@@ -68,14 +68,14 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 					p.probeAllFields(op, fields)
 				}
 			}
-			require.Greater(t, p.sent, probesOfRound)
+			require.Greater(t, p.sent, probesPerRound)
 			require.Equal(t, before, organisationRows(t, p.app.DB, p.other))
 			report.add(round, p)
 		})
 	}
 }
 
-// probeRound describes the organisations of one round.
+// probeRound describes the database engine and the organisations of one round of TestTenancy_hidesDataOfOtherOrganisations.
 type probeRound struct {
 	engine string
 	tier   store.Tier // tier of the callers

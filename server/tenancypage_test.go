@@ -79,7 +79,7 @@ and body, so that a caller cannot even detect that the item exists. In each roun
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", round.engine, round.tier, age, c.rounds, formatThousands(c.sent), formatThousands(c.succeeded))
 	}
 	fmt.Fprintf(&b, `
-Probes with a success are, for example, lists that a hashtag of the other organisation filters, and bulk requests whose answer has a result for each id. The other probes mostly get 404.
+Probes with two successful responses are, for example, requests for a list with a hashtag of the other organisation as the filter, and bulk requests, which get a result for each id. The other probes mostly get 404.
 
 The run took %s.%s %s
 

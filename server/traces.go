@@ -27,7 +27,8 @@ func (s *Server) traceRequests() echo.MiddlewareFunc {
 				return next(c)
 			}
 			method := methodOf(r)
-			ctx, kind := r.Context(), trace.SpanKindInternal // the kind of a request that a page or an assistant causes: the context already has the span of the outer request
+			// If a page or an MCP tool call sends the request, ctx already has the span of the outer request, and the kind is internal.
+			ctx, kind := r.Context(), trace.SpanKindInternal
 			if !trace.SpanContextFromContext(ctx).IsValid() {
 				ctx, kind = withCaller(ctx, r.Header), trace.SpanKindServer
 			}

@@ -131,16 +131,16 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
-// trackedOne is the answer to a request that tracks one video or account.
-type trackedOne struct {
+// trackOneResult is the answer to a request that tracks one video or account.
+type trackOneResult struct {
 	id        uuid.UUID
 	directURL string  // URL of the dashboard page of the video or account
-	notice    *string // if the organisation already tracked the video or account, a sentence that contains the word "already", because clients search for this word
+	notice    *string // nil, or a sentence if the organisation already tracked the item; it contains "already", because clients search for this word
 	warnings  []string
 }
 
 // trackOne tracks the video or account of one link.
-func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (one trackedOne, err error) {
+func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (one trackOneResult, err error) {
 	l, err := s.parseLink(ctx, res.kind, raw)
 	if err != nil {
 		return one, refusedLinkAt("/link", err)

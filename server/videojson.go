@@ -14,7 +14,8 @@ type videoMember struct {
 	write func(out []byte, v *store.Video, view View) []byte
 }
 
-// videoKeys has the JSON that precedes the value of each of videoMembers, such as `,"title":`. For the first member, it begins the object.
+// videoKeys has, for each of videoMembers, the JSON that precedes the value, such as `,"title":`. For the first member, this JSON begins
+// with { instead of a comma.
 var videoKeys = func() []string {
 	keys := make([]string, len(videoMembers))
 	for i, m := range videoMembers {

@@ -92,7 +92,7 @@ func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 }
 
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
-func TestAppendVideo_allocatesNoMemoryForEachMember(t *testing.T) {
+func TestAppendVideo_allocatesAtMostTwoObjects(t *testing.T) {
 	v := store.Video{Title: "A day at the harbour", Username: "harbour", LatestViews: new(int64(5)), Labels: []*store.Label{{Name: "Launch"}}, FetchState: store.FetchState{FetchStatus: "ok"}}
 	out := make([]byte, 0, 4096)
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = appendVideo(out, &v, FullView) }), 2.0)

@@ -85,7 +85,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 			faults = append(faults, queryFault("q", faultMaxWords, "q must have at most %d words, not %d", maxSearchWords, n))
 		}
 	}
-	username, hashtag := foldOptional(p.Username, link.FoldUsername), foldOptional(p.Hashtag, store.FoldTag)
+	username, hashtag := normaliseOptional(p.Username, link.FoldUsername), normaliseOptional(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
 		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved), FetchStatus: (*string)(p.FetchStatus),
@@ -121,8 +121,8 @@ const faultRange = "range"
 // isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// foldOptional returns a pointer to normalise(*s), or nil if s is nil.
-func foldOptional(s *string, normalise func(string) string) *string {
+// normaliseOptional returns a pointer to normalise(*s), or nil if s is nil.
+func normaliseOptional(s *string, normalise func(string) string) *string {
 	if s == nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (s *Server) webhookReach(address string) outbound.Reach {
 		return outbound.NoAddress
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && !outbound.IsPublic(addr) && !addr.IsLoopback() && !addr.IsPrivate() {
-		return outbound.NoAddress // the address is link-local, for example; cloud metadata services at such addresses return credentials
+		return outbound.NoAddress // for example a link-local address, at which cloud metadata services return credentials
 	}
 	return outbound.Operated
 }
@@ -117,7 +117,7 @@ func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	}
 }
 
-// webhookSenders counts the running senders of a server. A sender is a goroutine that sends events to one webhook.
+// webhookSenders is the group of running senders of a server. A sender is a goroutine that sends events to one webhook.
 type webhookSenders struct {
 	slots chan struct{} // semaphore: contains one element for each running sender
 	wait  sync.WaitGroup
@@ -166,7 +166,7 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 		}
 	}
 	attempts = append(attempts, s.attemptDeliveries(ctx, &w, due, view)...)
-	// WithoutCancel, because the results must be stored even if the server is stopping.
+	// WithoutCancel is used because the results must be stored even if the server is stopping.
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
@@ -296,7 +296,7 @@ func sendingError(err error) string {
 	return "The connection has failed."
 }
 
-// cleanText returns the bytes of a response as a text that the database and JSON can store, without NUL characters and invalid UTF-8.
+// cleanText removes NUL characters and invalid UTF-8 from the bytes of a response, so that the database and JSON can store the text.
 func cleanText(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
 }

@@ -72,7 +72,7 @@ type Fetcher struct {
 
 // New returns a Fetcher. It fails if BaseURL is not an http or https URL.
 func New(o Options) (*Fetcher, error) {
-	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
+	guard := &outbound.Guard{Reach: platformReach, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
 		reach, err := outbound.OnlyServer(o.BaseURL)
 		if err != nil {
@@ -88,9 +88,9 @@ func New(o Options) (*Fetcher, error) {
 // Close closes the idle connections.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// reachPlatforms is the function for Guard.Reach if no BaseURL is set. It allows connections only to the platforms' hosts of pictures, at
+// platformReach is the function for Guard.Reach if no BaseURL is set. It allows connections only to the platforms' hosts of pictures, at
 // port 443.
-func reachPlatforms(address string) outbound.Reach {
+func platformReach(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {
 		return outbound.NoAddress

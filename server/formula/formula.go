@@ -1,5 +1,5 @@
-// Package formula makes texts of other people safe in files that spreadsheets open. A spreadsheet would run a text that begins with certain
-// characters as a formula.
+// Package formula makes untrusted texts safe in files that spreadsheets open. If such a text began with certain characters, the spreadsheet
+// would run it as a formula.
 package formula
 
 import "strings"

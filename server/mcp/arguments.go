@@ -34,8 +34,8 @@ const (
 type faultsKey struct{}
 
 // FaultsFrom returns the faults in the arguments of an MCP tool call. ctx must be the context of the HTTP request that was made for the
-// call. The server sends this request even if there are faults, and refuses it when it validates requests. So the request counts towards
-// the rate limits like any other invalid request.
+// call. If there are faults, this request is still sent, so that it counts towards the rate limits like any other invalid request. The
+// server then refuses it when it validates the request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults

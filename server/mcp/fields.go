@@ -21,7 +21,7 @@ const (
 	// allFields is the value in fieldsArgument that selects every member.
 	allFields = "all"
 	// maskedMember is the name of a member that selectFields never removes from an entry, even if the call does not select it. Without this
-	// member, a model would take masked counts for unknown counts.
+	// member, a model would mistake masked counts for unknown counts.
 	maskedMember = "metrics_masked"
 	// dataMember is the name of the member that contains the entries of a page.
 	dataMember = "data"

@@ -352,16 +352,16 @@ func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
 	for name, test := range map[string]struct{ paths, message string }{
 		"a recursive schema": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Loop"}}}}}}}`,
-			"deeper than 32"},
+			"the schema is nested deeper than 32 levels"},
 		"a body that is an array": {`
   /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + okResponse + `}}`,
-			"not a JSON object"},
+			"the request body is not a JSON object"},
 		"a response that is a string": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
-			"neither an object nor an array"},
+			"the response is neither an object nor an array"},
 		"a parameter 'limit', but a response that is not a list": {`
   /a: {get: {operationId: a, parameters: [{name: limit, in: query, schema: {type: integer}}], responses: ` + okResponse + `}}`,
-			"has no array named 'data'"},
+			"its response has no array named 'data'"},
 		"a name in x-tool-fields that is not a member of the entries": {strings.ReplaceAll(listPaths, "schemas/Page", "schemas/WrongPage"),
 			"size is not a member of an entry"},
 		"two arguments with the same name after adding a prefix": {`

@@ -14,7 +14,7 @@ import (
 
 // Names of members of _meta, the object with additional data in the definition and in the results of an MCP tool.
 const (
-	metaUntrusted = "reeltally/foreign_text" // JSON pointers to the texts in a result that other people wrote, such as captions
+	metaUntrusted = "reeltally/foreign_text" // JSON pointers to the untrusted texts in a result, such as captions
 	metaStatus    = "reeltally/status"       // HTTP status of the API's response
 	metaHeaders   = "reeltally/headers"      // HTTP headers of the API's response, as listed in resultHeaders
 )

@@ -104,8 +104,8 @@ func inputSchema(arguments []argument) map[string]any {
 // is an object, so the array is sent as {"items": […]}.
 const itemsMember = "items"
 
-// findUntrustedInResponses returns which parts of a tool's results are text that other people wrote. It fails if a JSON response of the operation,
-// other than an error, is neither an object nor an array.
+// findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if a JSON response of the operation, other
+// than an error, is neither an object nor an array.
 func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
 	var untrusted *untrustedText
 	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
@@ -131,8 +131,8 @@ func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, er
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of the results of a tool that always returns an object: the names and types of the object's members.
-// The schema has no descriptions, because the definitions of all tools must be short. For any other tool, outputSchema returns nil.
+// outputSchema returns the JSON Schema of a tool's results if the tool always returns an object, and nil otherwise. The schema has the
+// names and types of the object's members. It has no descriptions, because the definitions of all tools must be short.
 func outputSchema(responses *openapi3.Responses) map[string]any {
 	forms := successSchemas(responses)
 	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {

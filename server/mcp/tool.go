@@ -31,7 +31,7 @@ type tool struct {
 	input       map[string]any        // JSON Schema of the tool's arguments
 	output      map[string]any        // JSON Schema of the tool's results; nil if the results have no schema
 	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool returns no list with pages
-	untrusted   *untrustedText        // parts of the results that other people wrote; nil if the results have no such parts
+	untrusted   *untrustedText        // untrusted text in the results; nil if there is none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
 	// hasETag is true if another operation of the same path, such as PATCH, has the header If-Match. The result of this tool then contains

@@ -9,16 +9,16 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// untrustedText says which parts of a JSON value were written by other people, for example the caption of a video. The contract marks such
-// parts with x-foreign-text. If no part was written by other people, the *untrustedText is nil.
+// untrustedText says which parts of a JSON value are untrusted text, which other people wrote, such as the caption of a video. The contract
+// marks untrusted text with x-foreign-text. If the JSON value contains no untrusted text, the *untrustedText is nil.
 type untrustedText struct {
-	self    bool                      // true if the JSON value is itself text that other people wrote
-	items   *untrustedText            // the parts of each entry that other people wrote, if the JSON value is an array
-	members map[string]*untrustedText // the parts of each member that other people wrote, by the member's name, if the JSON value is an object
+	self    bool                      // true if the JSON value is itself untrusted text
+	items   *untrustedText            // if the JSON value is an array: the untrusted text in each entry
+	members map[string]*untrustedText // if the JSON value is an object: the untrusted text in each member; a key is the name of the member
 }
 
-// findUntrustedText returns which parts of a JSON value are text that other people wrote. ref is the schema of the value, and depth is its
-// nesting depth. The result is nil if no part is such text. findUntrustedText fails if the schema nests deeper than maxDepth.
+// findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is untrusted text. ref is the schema of the
+// value, and depth is its nesting depth. findUntrustedText fails if the schema nests deeper than maxDepth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -50,12 +50,13 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 		found = found.merge(other)
 	}
 	if !found.self && found.items == nil && len(found.members) == 0 {
-		return nil, nil //nolint:nilnil // nil means that other people wrote no part of the JSON value
+		return nil, nil //nolint:nilnil // nil means that the JSON value contains no untrusted text
 	}
 	return found, nil
 }
 
-// merge returns the union of f and g: the parts of a JSON value that f or g describes as text that other people wrote. f and g can be nil.
+// merge returns the union of f and g, which describe the same JSON value: a part of the value is untrusted text if f or g says so. f and g
+// can be nil.
 func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	switch {
 	case f == nil:
@@ -70,17 +71,16 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The character
-// * in a pointer means every entry of an array. pointersIn leaves out parts that are missing or empty in v. encoding/json must have decoded
-// v.
+// pointersIn returns the sorted JSON pointers (RFC 6901) of the untrusted texts in v, such as "/data/*/title". The character * in a pointer
+// means every entry of an array. pointersIn leaves out texts that are missing or empty. encoding/json must have decoded v.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.addPointers(v, "", found)
 	return slices.Sorted(maps.Keys(found))
 }
 
-// addPointers finds the parts of v that other people wrote, and adds the JSON pointer of each part to the map foundPointers. The JSON pointer of v
-// itself is ownPointer.
+// addPointers finds the untrusted texts in v, and adds the JSON pointer of each text to the map foundPointers. The JSON pointer of v itself
+// is ownPointer.
 func (f *untrustedText) addPointers(v any, ownPointer string, foundPointers map[string]bool) {
 	if f == nil {
 		return

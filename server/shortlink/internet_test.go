@@ -40,8 +40,8 @@ func redirect301(location string) answer {
 // redirect302 returns a redirect with status 302.
 func redirect302(location string) answer { return answer{status: http.StatusFound, location: location} }
 
-// routes maps a page to its answer. A page is a host and a path with query, such as "vm.tiktok.com/ZMabc1234/". The server answers with
-// status 404 for a page that is not in the map.
+// routes is a map from pages to answers. A page is a host and a path with query, such as "vm.tiktok.com/ZMabc1234/". The server answers
+// with status 404 for a page that is not in the map.
 type routes map[string]answer
 
 // simulatedInternet simulates the internet. All hosts resolve to publicAddress, where one TLS server answers the requests for all hosts.

@@ -87,7 +87,7 @@ type Resolver struct {
 
 // New returns a resolver. It fails if BaseURL is not an http or https URL.
 func New(o Options) (*Resolver, error) {
-	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
+	guard := &outbound.Guard{Reach: platformReach, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
 		reach, err := outbound.OnlyServer(o.BaseURL)
 		if err != nil {
@@ -117,9 +117,9 @@ func New(o Options) (*Resolver, error) {
 	return r, nil
 }
 
-// reachPlatforms returns the kinds of IP addresses to which the resolver may connect for an address of the form HOST:PORT. Only port 443 of
+// platformReach returns the kinds of IP addresses to which the resolver may connect for an address of the form HOST:PORT. Only port 443 of
 // the platforms' hosts is allowed.
-func reachPlatforms(address string) outbound.Reach {
+func platformReach(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
 		return outbound.NoAddress

@@ -45,18 +45,18 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 		want     string
 		requests []string
 	}{
-		"to a video": {
+		"a short link to a video": {
 			short:    "https://vm.tiktok.com/ZMabc1234/",
 			sites:    routes{"vm.tiktok.com/ZMabc1234/": redirect301(tiktokLink + "?_r=1&_t=8abc")},
 			want:     tiktokLink,
 			requests: []string{"HEAD vm.tiktok.com/ZMabc1234/"},
 		},
-		"to an account": {
+		"a short link to an account": {
 			short: "vt.tiktok.com/ZSabc1234",
 			sites: routes{"vt.tiktok.com/ZSabc1234/": redirect301("https://www.tiktok.com/@User?_t=8abc&_r=1")},
 			want:  "https://www.tiktok.com/@user",
 		},
-		"to a slideshow": {
+		"a short link to a slideshow": {
 			short: "https://www.tiktok.com/t/ZTabc1234/",
 			sites: routes{"www.tiktok.com/t/ZTabc1234/": redirect302("https://www.tiktok.com/@user/photo/" + tiktokID)},
 			want:  "https://www.tiktok.com/@user/photo/" + tiktokID,
@@ -252,7 +252,7 @@ func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
 }
 
-func TestResolver_returnsLinkThatIsNotShortUnchanged(t *testing.T) {
+func TestResolver_doesNotChangeLinkThatIsNotShort(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, nil)
 	video := parse(t, tiktokLink)
