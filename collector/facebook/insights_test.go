@@ -87,7 +87,7 @@ func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	for _, id := range ids[:3] {
 		require.Nil(t, fetch(id).Shares)
 	}
-	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "all videos of a page must cause one warning")
+	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "all videos of a page together must cause only one warning")
 	require.Contains(t, logs.String(), "read_insights")
 	require.Contains(t, logs.String(), "page="+s.own)
 	for _, secret := range []string{sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {

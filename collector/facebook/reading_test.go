@@ -113,7 +113,7 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	for range 2 {
 		r, err := w.fetch(t, videoTarget(pancakes))
 		require.NoError(t, err)
-		require.Equal(t, mira, *r.Facts.Username, "a page without a handle must be named by its id")
+		require.Equal(t, mira, *r.Facts.Username, "the handle of a page without a handle must be its id")
 	}
 	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle must be cached for a day")
 	later := sourcetest.Now.Add(24 * time.Hour)

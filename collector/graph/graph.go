@@ -69,7 +69,7 @@ func New(o Options) (*Client, error) {
 // Address returns the base URL, including the version.
 func (c *Client) Address() string { return c.api.Address() }
 
-// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
+// Timeout returns the timeout of the HTTP client, which applies to each call.
 func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 
 // Clock returns the current time of the API's server.

@@ -25,7 +25,7 @@ const (
 	proof = "1be9ef300edcf801563a4591b07f5a30b642c902c5b0dd8176b5939f970b7032"
 )
 
-// newClient returns a client with an app secret, which calls a server with the given answers.
+// newClient returns a client with an app secret. The client calls a server that sends the given answers.
 func newClient(t *testing.T, answer func(path string, q url.Values) (status int, body string)) *graph.Client {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

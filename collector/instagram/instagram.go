@@ -79,7 +79,7 @@ func (s *Source) Address() string { return s.graph.Address() }
 // Clock returns the current time of the Graph API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
+// Timeout returns the timeout of the HTTP client, which applies to each call.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: 8, because each account needs a separate request. Near Meta's hourly

@@ -44,8 +44,8 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	return world.Handle(link.Instagram, uint32(number))
 }
 
-// categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
-// these videos.
+// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// or private.
 func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {

@@ -65,8 +65,8 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discoveryAnswer returns an answer to a business discovery request. It consists of the JSON text of the profile's members and of the list
-// of posts, which can be "".
+// discoveryAnswer returns an answer to a business discovery request. accountMembers is the JSON text of the profile's members, and media is
+// the JSON text of the list of posts, or "" for no list.
 func discoveryAnswer(accountMembers, media string) string {
 	if media != "" {
 		media = `,"media":` + media

@@ -87,8 +87,9 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 }
 
 // takeUnits reserves the units of a call in the current window of a budget. If the budget has too few units left, the returned pause says
-// when to try again. If it has no unit left, takeUnits also pauses the budget. If a call needs more units than the limit of the window, it
-// gets the units that are left, provided that they are at least half of the limit. Without this exception, such a call could never be made.
+// when to try again. If it has no unit left, takeUnits also pauses the budget. There is one exception, for a call that needs more units
+// than the limit of the window and could otherwise never be made: if at least half of the limit is left, the call gets the units that are
+// left.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -130,8 +131,8 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	return r, spentFailure(ends), nil
 }
 
-// isFirstWarning returns true for its first call in each window of the budget with the given key, and false for all further calls, so that a
-// warning is logged once a window.
+// isFirstWarning returns true for its first call in each window of the budget with the given key, and false for all later calls in the
+// window. It limits the warnings to one a window.
 func (q *Quota) isFirstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window

@@ -34,8 +34,8 @@ func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
 
-// Paused is the class of the result for a target in two cases: the source was paused, so that it was not asked for the target, or the
-// failed call for the target has caused a pause of the source.
+// Paused is the class of a result in two cases: the source was not asked for the target because it is paused, or the call for the target
+// failed and caused a pause of the source.
 const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
@@ -184,7 +184,7 @@ type state struct {
 	refusals []queue.Refusals
 }
 
-// readState returns the recorded pauses and refusals, which it reads from the database.
+// readState reads the recorded pauses and refusals from the database.
 func (q *Quota) readState(ctx context.Context) (st state, err error) {
 	if st.pauses, err = q.queue.Pauses(ctx); err != nil {
 		return st, err

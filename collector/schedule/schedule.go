@@ -108,11 +108,11 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 // enough. Details are fetched once in detailsDays days. Targets with similar times of the day have the same day for details, so that one
 // call can fetch the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
-	return t.DetailsAt == nil || countDetailsFetches(t, now) > countDetailsFetches(t, t.DetailsAt.Time())
+	return t.DetailsAt == nil || countFetchesOfDetails(t, now) > countFetchesOfDetails(t, t.DetailsAt.Time())
 }
 
-// countDetailsFetches returns how many fetches of the target's details were scheduled between 1970 and the given time.
-func countDetailsFetches(t queue.Target, end time.Time) int64 {
+// countFetchesOfDetails returns how many fetches of the target's details were scheduled between 1970 and the given time.
+func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // both constants are in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched

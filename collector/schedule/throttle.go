@@ -92,7 +92,7 @@ type Need struct {
 
 // FitThrottles returns, for each group, the smallest throttle with which the available units are enough for all fetches of a day.
 // availableUnits maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
-// throttle, so that the free lane is throttled in all these groups before a more important lane is throttled in any of them.
+// throttle. Their free lanes are then all throttled before any of their more important lanes.
 func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {

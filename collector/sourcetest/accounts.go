@@ -88,8 +88,8 @@ func RunAccountTests(t *testing.T, h AccountHarness) {
 	h.testRandomChanges(t)
 }
 
-// requireExpectedResults serves the answers of a test case and requires that the source returns the class and the account that the harness
-// has for this case.
+// requireExpectedResults serves the answers of a test case. It requires that the source returns the expected class and the expected
+// account.
 func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.newHandlers(nil))
@@ -111,8 +111,8 @@ func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// testRefusedCase calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of
-// the list in the second call, and the request for the second page in the third call.
+// testRefusedCase calls Fetch three times. The server refuses another request in each call: first the request for the profile, then the
+// request for the first page of the list, and finally the request for the second page.
 func (h AccountHarness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)

@@ -45,7 +45,7 @@ const (
 	GoneForeign Case = "gone foreign" // as in the case "Gone", but with an additional item that was not requested
 	RateLimited Case = "rate limited" // the platform refuses the call because of a rate limit
 	QuotaSpent  Case = "quota spent"  // the platform refuses the call because the quota is spent
-	AuthFailed  Case = "auth failed"  // the platform refuses the call because of the credential, which the answer can contain
+	AuthFailed  Case = "auth failed"  // the platform refuses the credential; its answer can contain the credential
 	ServerError Case = "server error" // the platform answers the call with a server error
 )
 
@@ -112,8 +112,8 @@ func Run(t *testing.T, h Harness) {
 	h.testRandomChanges(t)
 }
 
-// requireExpectedResults serves the answer of a test case and requires that the source returns the class and the data that the harness has
-// for each target in this case.
+// requireExpectedResults serves the answer of a test case. It requires that the source returns the expected class and the expected data of
+// each target.
 func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	facts := want.Facts

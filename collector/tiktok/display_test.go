@@ -73,7 +73,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// serveSideRequests answers the requests for tokens and for the profile, which the source sends in addition to the requests for videos.
+// serveSideRequests answers the requests that the source sends in addition to the requests for videos: for tokens and for the profile.
 func serveSideRequests(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -284,7 +284,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
-		"a video of the logged-in account must not be gone if the answer has no list")
+		"a video of the logged-in account must not count as gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile must be requested only once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
 	require.False(t, ok, "an account with another handle than the logged-in account must not be served")

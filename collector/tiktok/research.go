@@ -47,8 +47,8 @@ type ResearchOptions struct {
 }
 
 // Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
-// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, which the field Lags of each result
-// says.
+// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, so the field Lags of each result is
+// true.
 type Research struct {
 	app
 	tokens  *clientTokens
@@ -75,7 +75,7 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
+// Timeout returns the timeout of the HTTP client, which applies to each call.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: 2. A query returns up to 100 videos, so even two concurrent calls spend

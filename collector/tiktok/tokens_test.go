@@ -85,8 +85,8 @@ func (i *issuer) revokeToken() {
 
 const firstToken = "rft.secret.first"
 
-// newSourceOfProcess returns a source that has its own connection to the database, like a source in a separate process.
-func newSourceOfProcess(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
+// newSourceWithOwnConnection returns a source with its own connection to the database, like a source in a separate process.
+func newSourceWithOwnConnection(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
 	t.Helper()
 	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
 		o.RefreshToken, o.Now, o.Tokens = firstToken, db.Clock.Now, db.Open(t).Queue
@@ -111,7 +111,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i, log := newIssuer(t, firstToken), &bytes.Buffer{}
 		for n := range 4 { // each iteration simulates a new process, whose settings still have the first token
-			d := newSourceOfProcess(t, db, i, log, nil)
+			d := newSourceWithOwnConnection(t, db, i, log, nil)
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.Equal(t, n+1, i.countExchanges(), "the number of exchanges must not grow while the access token is valid")
@@ -132,7 +132,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 		const collectors = 6
 		all := make([]*tiktok.Display, collectors)
 		for n := range all {
-			all[n] = newSourceOfProcess(t, db, i, io.Discard, nil)
+			all[n] = newSourceWithOwnConnection(t, db, i, io.Discard, nil)
 		}
 		for round := range 3 {
 			var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func TestTokens_areRenewedIfTikTokRefusesThem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := newSourceOfProcess(t, db, i, io.Discard, nil)
+	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	i.revokeToken()
 	require.NoError(t, fetchOnce(t.Context(), d), "the refused token must be renewed although it has not expired")
@@ -177,8 +177,8 @@ func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
 	i := newIssuer(t, firstToken)
 	ctx, cancel := context.WithCancel(t.Context())
 	i.reply = func(http.ResponseWriter) bool { cancel(); return false }
-	require.ErrorIs(t, fetchOnce(ctx, newSourceOfProcess(t, db, i, io.Discard, nil)), context.Canceled)
-	require.NoError(t, fetchOnce(t.Context(), newSourceOfProcess(t, db, i, io.Discard, nil)))
+	require.ErrorIs(t, fetchOnce(ctx, newSourceWithOwnConnection(t, db, i, io.Discard, nil)), context.Canceled)
+	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, io.Discard, nil)))
 	require.Equal(t, 1, i.countExchanges())
 }
 
@@ -186,7 +186,7 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := newSourceOfProcess(t, db, i, io.Discard, nil)
+	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	db.Clock.Advance(3 * time.Hour)
 	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // simulates a collector that was killed during an exchange
@@ -213,13 +213,13 @@ func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sea
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
+func TestTokens_areUsedBeforeTheyAreStoredIfDatabaseWriteFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
 	kept := &flaky{TokenStore: db.Queue}
 	kept.away.Store(true)
-	d := newSourceOfProcess(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
+	d := newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
 	require.NoError(t, fetchOnce(t.Context(), d), "the new token must be used although it is not stored")
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
@@ -228,7 +228,7 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	require.Equal(t, 2, i.countExchanges())
-	require.NoError(t, fetchOnce(t.Context(), newSourceOfProcess(t, db, i, log, nil)), "other collectors must be able to use the stored token")
+	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "other collectors must be able to use the stored token")
 	require.Equal(t, 2, i.countExchanges())
 }
 
@@ -236,7 +236,7 @@ func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
-	d := newSourceOfProcess(t, db, i, log, nil)
+	d := newSourceWithOwnConnection(t, db, i, log, nil)
 	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class)
@@ -245,7 +245,7 @@ func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class, "the token must be released for other collectors after the failure")
 
-	d = newSourceOfProcess(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
+	d = newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
 	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
 }
 
@@ -253,19 +253,19 @@ func TestTokens_areNotDecryptedWithAnotherClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	require.NoError(t, fetchOnce(t.Context(), newSourceOfProcess(t, db, i, log, nil)))
-	d := newSourceOfProcess(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
+	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)))
+	d := newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
 	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class, "the call must fail, because the first refresh token is no longer valid")
 	require.Contains(t, log.String(), "cannot be decrypted")
-	require.NoError(t, fetchOnce(t.Context(), newSourceOfProcess(t, db, i, log, nil)), "the stored token must not be changed")
+	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "the stored token must not be changed")
 
 	// The encrypted token of a login cannot be decrypted for another login.
-	d = newSourceOfProcess(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
+	d = newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
 	require.Error(t, fetchOnce(t.Context(), d))
 	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
-	require.ErrorAs(t, fetchOnce(t.Context(), newSourceOfProcess(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
+	require.ErrorAs(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
@@ -306,7 +306,7 @@ func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := newSourceOfProcess(t, db, i, io.Discard, nil)
+	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	i.mu.Lock()
 	good := i.refresh

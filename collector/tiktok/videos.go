@@ -87,8 +87,7 @@ type video struct {
 }
 
 // decodeVideos decodes a list of videos. A malformed video does not affect the others. If the list has a video without an id or with an id
-// that was not requested, the result is marked as incomplete: TikTok may have mixed up the videos, so those that are missing from the list
-// may still exist.
+// that was not requested, the result is marked as incomplete: TikTok may have mixed up the videos, so a missing video may still exist.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list

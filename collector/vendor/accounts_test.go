@@ -299,13 +299,13 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	_, err := vendor.Decode([]byte(minimalAccount))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"a call for accounts with a batch size of 2":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
-		"a call for accounts with the member `match`":                     {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
-		"a call for accounts with the member `details`":                   {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
-		"a call for accounts with the member `hidden_when_absent`":        {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
+		"a batch size of 2 in a call for accounts":                        {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
+		"the member `match` in a call for accounts":                       {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
+		"the member `details` in a call for accounts":                     {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
+		"the member `hidden_when_absent` in a call for accounts":          {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
 		"a profile with a field that only videos have":                    {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
 		"a profile without the members `account_id` and `username`":       {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
-		"a call for videos with a list":                                   {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
+		"the member `list` in a call for videos":                          {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
 		"a list request without {id}, {link} and {handle}":                {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
 		"an unknown placeholder":                                          {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} or {count}"},
 		"a profile request with {cursor}":                                 {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} or {handle}"},
@@ -330,7 +330,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	}
 }
 
-func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
+func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := startRecorder(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)

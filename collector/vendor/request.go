@@ -75,7 +75,7 @@ func (v values) replaceIn(template string) string {
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
-// templateTexts returns the path, the query values and the strings in the body of a request, which may contain placeholders.
+// templateTexts returns all texts of a request that may contain placeholders: the path, the query values and the strings in the body.
 func (r Request) templateTexts() []string {
 	out := []string{r.Path}
 	for _, q := range r.Query {

@@ -47,7 +47,7 @@ func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
 	}
 }
 
-// requestsByPath returns the number of requests that the sandbox received, by path.
+// requestsByPath returns a map from paths to the numbers of requests that the sandbox received.
 func requestsByPath(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
@@ -77,7 +77,8 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	return s, box.World(), box.URL
 }
 
-// categoryBatch returns one video of each category of the sandbox, such as deleted and private videos, and the true data of these videos.
+// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// or private.
 func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
@@ -198,7 +199,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 
 func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]source.Class{ // expected classes of a deleted video and of a private video, by vendor
+	for name, want := range map[string][2]source.Class{ // maps a vendor to the expected classes of a deleted video and of a private video
 		"ensembledata":   {source.Gone, source.Private},
 		"scrapecreators": {source.Gone, source.Private},
 		"apify":          {source.Gone, source.Gone},

@@ -38,7 +38,7 @@ type Source struct {
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
-	sizes   []batchSize // the current batch size of each call in config.Calls, by index of the call
+	sizes   []batchSize // the current batch size of each call in config.Calls, in the same order
 }
 
 // batchSize is the largest number of targets in one call. It is reduced for some time after the vendor refused a call with too many
@@ -189,7 +189,7 @@ func (c chunk) ids() []string {
 func (s *Source) splitBatch(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
-	open := make(map[int]int) // index of the last chunk of each call, by index of the call
+	open := make(map[int]int) // maps the index of a call to the index of its last chunk
 	for _, t := range batch {
 		call := s.callFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
@@ -321,8 +321,8 @@ func (s *Source) sourceFailure(res *fetch.Response, body gjson.Result, class sou
 	return f
 }
 
-// parseResults returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
-// parseResults returns a failure. callIndex is the index of the call in config.Calls.
+// parseResults returns the results in the answer to a call, as a map from requested ids to results. If the answer concerns the whole call,
+// such as a rate limit, parseResults returns a failure. callIndex is the index of the call in config.Calls.
 func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]

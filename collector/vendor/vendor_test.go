@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource returns a source for a vendor description, which is given by its name or its path.
+// newSource returns a source for a vendor. nameOrPath is the name of the vendor, or the path of its description.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)

@@ -180,16 +180,16 @@ func CheckIdentity(requested source.Target, r source.Result, now time.Time) sour
 	case r.Account == nil:
 	case source.IsOtherAccount(requested, r.Account):
 		return source.HandleReused(requested, r.Sandbox)
-	case incomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrusted):
+	case haveIncomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrusted):
 		return source.Result{Target: requested, Class: source.Missing, Sandbox: r.Sandbox,
 			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + requested.Handle}
 	}
 	return r
 }
 
-// incomparableIDs returns true if both the target and the facts have ids of an account, but no id of the same kind. Nothing then shows
+// haveIncomparableIDs returns true if both the target and the facts have ids of an account, but no id of the same kind. Nothing then shows
 // whether they are the same account.
-func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
+func haveIncomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }

@@ -293,7 +293,7 @@ func TestSource_returnsAccountsFetchedBeforeFailure(t *testing.T) {
 	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
+func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	page := 0
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

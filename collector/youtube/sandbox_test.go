@@ -25,8 +25,8 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), box.URL
 }
 
-// categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
-// these videos.
+// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// or private.
 func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var batch []source.Target

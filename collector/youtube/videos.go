@@ -99,7 +99,7 @@ type video struct {
 
 // decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. The member "kind"
 // of the answer must have the value wantedKind. A malformed video does not affect the others. If the answer has a video without an id or
-// with an id that was not requested, the result is marked as incomplete, because the videos that are missing may still exist.
+// with an id that was not requested, the result is marked as incomplete: a missing video may still exist.
 func decodeVideos(body []byte, wantedKind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

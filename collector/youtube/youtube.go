@@ -143,7 +143,7 @@ func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 // Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
+// Timeout returns the timeout of the HTTP client, which applies to each call.
 func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: 4. A call takes less than a second and returns 50 videos. More

@@ -402,7 +402,7 @@ func TestSource_cachesHandlesOfChannels(t *testing.T) {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Facts.Username)
-		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle must be named by its id")
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "the handle of a channel without a handle must be its id")
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
