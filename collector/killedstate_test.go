@@ -24,16 +24,17 @@ import (
 // and times of the day, because these differ between two runs.
 var stateQueries = map[string]string{
 	// The length is rounded down, because one method of YouTube returns seconds and another method returns milliseconds. Which method
-	// was called last differs between two runs.
-	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'last_attempt_at' - 'next_fetch_at' - 'video_length')
-  || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
+	// was called last differs between two runs. The reason of a fetch status contains the number of failed attempts, which is lower if a
+	// collector was killed during an attempt.
+	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'last_attempt_at' - 'next_fetch_at' - 'video_length' - 'fetch_reason')
+  || ' ' || regexp_replace(COALESCE(v.fetch_reason, ''), ' [0-9]+ attempts', ' attempts') || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
   LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id`,
 	"points": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
   FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
 	"weekly points": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
   FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
-	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at' - 'last_attempt_at' - 'next_fetch_at')
-  FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
+	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at' - 'last_attempt_at' - 'next_fetch_at' - 'fetch_reason')
+  || ' ' || regexp_replace(COALESCE(a.fetch_reason, ''), ' [0-9]+ attempts', ' attempts') FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
 	// A day with the same sums as the day before is left out, because a killed collector can leave an additional row with unchanged sums.
 	"account days": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
     LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before

@@ -183,12 +183,12 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setTag(ctx, s.versionTag(version, facts))
 }
 
-// checkNotModifiedInFirstQuery does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
+// checkConditionInFirstQuery does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
 // query of the returned Org reads the version together with the data, and the ETag is computed after this query.
 //
 // Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before
 // the version, so its ETag could be newer than its data.
-func (s *Server) checkNotModifiedInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
+func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {

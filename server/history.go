@@ -24,7 +24,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.checkNotModifiedInFirstQuery(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
+	org, err := s.checkConditionInFirstQuery(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type listRequest[R any] struct {
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
 	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data, from which the ETag is
-	// computed. answerList then calls checkNotModifiedInFirstQuery, which does not need a separate query for the version.
+	// computed. answerList then calls checkConditionInFirstQuery, which does not need a separate query for the version.
 	versionInFirstQuery bool
 	// find reads the rows of one page. Either the result has the rows, or find calls handleRow for every row as soon as the row is read.
 	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
@@ -55,7 +55,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	view := CallerFrom(ctx).View
 	check := s.checkNotModified
 	if l.versionInFirstQuery {
-		check = s.checkNotModifiedInFirstQuery
+		check = s.checkConditionInFirstQuery
 	}
 	org, err := check(ctx, l.page.cursor.Operation, l.tag...)
 	if err != nil {

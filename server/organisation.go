@@ -16,7 +16,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.checkNotModifiedInFirstQuery(ctx, "getOrganisationHistory", from, to)
+	org, err := s.checkConditionInFirstQuery(ctx, "getOrganisationHistory", from, to)
 	if err != nil {
 		return nil, err
 	}

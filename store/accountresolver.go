@@ -94,7 +94,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
-	// A later fetch may already have given the account a newer handle and name. The author's older handle and name must not replace them.
+	// A later fetch may already have given the account a newer handle and name. The older handle and name in this answer must not replace them.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {

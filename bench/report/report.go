@@ -61,8 +61,8 @@ type Fact struct {
 // between runs on a small machine.
 const Slack = 1.25
 
-// Share says how much of its goal a result uses: 1 if the ratio meets the goal exactly, less if it is better, and more if it misses the
-// goal.
+// Share compares the ratio of a result with its goal. It returns 1 if the ratio is equal to the goal, less than 1 if the ratio is better,
+// and more than 1 if it misses the goal.
 func (r Result) Share() float64 {
 	if r.AtLeast {
 		return r.Goal / r.Ratio

@@ -33,7 +33,7 @@ func TestReadme_commandsWork(t *testing.T) {
 	shown, _, _ = strings.Cut(shown, "```")
 
 	dir := t.TempDir()
-	output := startMakeRun(t, dir)
+	output := startReelTallyWithMake(t, dir)
 	address := strings.Fields(output.Await(t, 10*time.Minute, "http://"))
 	url := address[slices.IndexFunc(address, func(word string) bool { return strings.HasPrefix(word, "http://") })]
 	output.Await(t, waitTimeout, "Ctrl-C stops.")
@@ -65,8 +65,8 @@ func TestReadme_commandsWork(t *testing.T) {
 	})
 }
 
-// startMakeRun runs `make run` in the repository, on a free port and with its data in dir/data. It kills the processes when the test ends.
-func startMakeRun(t *testing.T, dir string) *boottest.Output {
+// startReelTallyWithMake runs `make run` in the repository, on a free port and with its data in dir/data. It kills the processes when the test ends.
+func startReelTallyWithMake(t *testing.T, dir string) *boottest.Output {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "make", "run")
 	c.Dir = filepath.Join("..", "..")

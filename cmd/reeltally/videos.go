@@ -115,8 +115,8 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns the number of entries of a list that a command gets with one request. The limit is the number of entries that the command needs; 0
-// means all entries.
+// pageSize returns the number of entries of a list that a command gets with one request. The parameter limit
+// says how many entries the command needs; 0 means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage

@@ -135,7 +135,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 4, p.lists, "eight concurrent calls must request the list of two pages only once")
+	require.Equal(t, 4, p.lists, "eight concurrent calls must together request the list of pages only once")
 
 	_, err := get("9")
 	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token must be requested with the client's token")

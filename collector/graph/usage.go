@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Meta reports which percentage of its rate limit is used. At these percentages, the client delays or stops its calls.
+// Meta reports how many percent of its rate limit are used. These constants say what the client then does.
 const (
 	// delayFrom is the used percentage of Meta's rate limit from which calls are delayed. The delay grows with the percentage, up to maxDelay.
 	delayFrom = 75

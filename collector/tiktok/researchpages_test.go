@@ -71,7 +71,7 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 		"more pages than reserved requests":  {"2026-03-01", 30, 0, 3, 3, 10},
 		"failure of a later page":            {"2026-03-01", 40, 1, 3, 2, 60},
 		"two queries, each of two pages":     {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
-		"two queries, of which the second gets too few requests": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
+		"two queries; the budget has too few requests for the second query": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -155,7 +155,7 @@ type Param struct {
 	Value string `json:"value"`
 }
 
-// Batch is the maximum number of targets (videos or accounts) in one call, and the separator between the values of several targets.
+// Batch says how many targets (videos or accounts) one call can have, and which separator stands between the values of several targets.
 type Batch struct {
 	Size int    `json:"size"`
 	Join string `json:"join,omitempty"`

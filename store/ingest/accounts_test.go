@@ -82,7 +82,7 @@ func TestDiscovery_requestsALongListOnlyWhenAPrivateAccountBecomesPublic(t *test
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		require.False(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Private)
 		c = storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Equal(t, 200, c.Targets[0].Depth, "the long list must be requested at once when the account is public")
+		require.Equal(t, 200, c.Targets[0].Depth, "the long list must be requested immediately if the account is public")
 		facts = storetest.ListedAccount(storetest.FoundVideos(t, 90, db.Clock.Now()))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		require.Equal(t, 90, storetest.TrackedVideos(t, o))

@@ -174,8 +174,7 @@ func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db
 	}
 }
 
-// fetchChange returns the outcome's change of the fetch status, or nil if the outcome changes neither the status nor the time of the next
-// fetch.
+// fetchChange returns the new fetch status. It returns nil if the outcome changes neither the status nor the time of the next fetch.
 func (o *Outcome) fetchChange() *queue.FetchChange {
 	if o.Fetch == nil && (o.hasCounts() || o.account) {
 		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -183,7 +182,7 @@ func (o *Outcome) fetchChange() *queue.FetchChange {
 	return o.Fetch
 }
 
-// videoWriter writes the outcomes of one claim to the videos of all organisations that subscribe to the targets.
+// videoWriter stores the outcomes of one claim. It writes to the videos of every organisation that tracks one of the targets.
 type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant

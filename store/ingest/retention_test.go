@@ -20,7 +20,7 @@ import (
 )
 
 // firstDailyDay returns the first day whose points ApplyRetention must keep as daily points. ApplyRetention replaces only whole weeks by weekly
-// points, and on PostgreSQL it drops only whole months.
+// points. On PostgreSQL, it deletes only the points of whole months.
 func firstDailyDay(db *storetest.DB) store.Date {
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {

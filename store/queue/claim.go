@@ -29,9 +29,9 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are the account handles in the links with which organisations track a video. They do not include the handle in the field
-	// Handle. There are at most claimedHandles of them. The first is the handle that was used longest ago. A handle is used when an
-	// organisation sends it and when a fetch tries it. The handle "" stands for links without a handle.
+	// Handles has at most claimedHandles other account handles. They are from the links with which organisations track a video. The order
+	// follows the last time at which an organisation sent the handle or a fetch tried it, the earliest first. The handle "" stands for
+	// links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane

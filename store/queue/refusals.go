@@ -18,8 +18,8 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal adds one to the refused calls of a source and an error class, and returns the new count. The text targetKey identifies the target of
-// the refused call. All collectors share the count.
+// NoteRefusal counts a refused call and returns the new count. Each source has one count for each error class, which all collectors share.
+// The text targetKey identifies the target of the refused call.
 func (s *Queue) NoteRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -53,8 +53,8 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
-// CheckAndWriteClock returns a *ClockError if the store's clock may be wrong, like CheckClock. It also writes the store's time to the database
-// if the last written time differs by an hour or more.
+// CheckAndWriteClock does the same as CheckClock, and also writes the store's time to the database if the last written time differs from it
+// by an hour or more.
 func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {
