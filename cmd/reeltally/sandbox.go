@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
@@ -30,10 +31,12 @@ func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	}
 	box := newSandbox(c.Seed, logger)
 	settings := box.Settings(boot.URL(l))
+	var lines strings.Builder // all lines are written together, so that a program that has read one line can read all of them
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if _, err := fmt.Fprintf(p.Stdout, "%s=%s\n", name, settings[name]); err != nil {
-			return err
-		}
+		fmt.Fprintf(&lines, "%s=%s\n", name, settings[name])
+	}
+	if _, err := fmt.Fprint(p.Stdout, lines.String()); err != nil {
+		return err
 	}
 	logger.InfoContext(ctx, "serving the sandbox", "address", boot.URL(l))
 	return boot.Serve(ctx, l, box.Handler(), logger)
