@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
@@ -30,12 +27,7 @@ func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return fmt.Errorf("the sandbox cannot listen on %s (--listen): %w", c.Listen, err)
 	}
 	box := newSandbox(c.Seed, logger)
-	settings := box.Settings(boot.URL(l))
-	var lines strings.Builder // all lines are written together, so that a program that has read one line can read all of them
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&lines, "%s=%s\n", name, settings[name])
-	}
-	if _, err := fmt.Fprint(p.Stdout, lines.String()); err != nil {
+	if err := box.WriteSettings(p.Stdout, boot.URL(l)); err != nil {
 		return err
 	}
 	logger.InfoContext(ctx, "serving the sandbox", "address", boot.URL(l))

@@ -20,6 +20,34 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// writeCounter counts the calls of Write.
+type writeCounter struct {
+	strings.Builder
+	writes int
+}
+
+func (w *writeCounter) Write(p []byte) (int, error) {
+	w.writes++
+	return w.Builder.Write(p)
+}
+
+func (w *writeCounter) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
+
+func TestWriteSettings_writesEachSettingOnALineInOneCall(t *testing.T) {
+	t.Parallel()
+	box := New(Options{})
+	var w writeCounter
+	require.NoError(t, box.WriteSettings(&w, "http://127.0.0.1:9090"))
+	require.Equal(t, 1, w.writes)
+	written := map[string]string{}
+	for line := range strings.Lines(w.String()) {
+		name, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		require.True(t, found, line)
+		written[name] = value
+	}
+	require.Equal(t, box.Settings("http://127.0.0.1:9090"), written)
+}
+
 func TestSettings_configureEverySource(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, map[string]string{

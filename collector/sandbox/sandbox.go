@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -67,28 +68,48 @@ func (s *Sandbox) World() *World { return s.world }
 // Settings returns values of environment variables, by name. They make all sources and the resolver of short links use the sandbox. The
 // sandbox's Handler must be served at baseURL.
 func (s *Sandbox) Settings(baseURL string) map[string]string {
+	settings := map[string]string{}
+	for _, setting := range s.settings(baseURL) {
+		settings[setting[0]] = setting[1]
+	}
+	return settings
+}
+
+// WriteSettings writes the settings to w, one a line, in the form NAME=value. It writes all lines together, so that a program that has read one
+// line can read all of them.
+func (s *Sandbox) WriteSettings(w io.Writer, baseURL string) error {
+	var lines strings.Builder
+	for _, setting := range s.settings(baseURL) {
+		lines.WriteString(setting[0] + "=" + setting[1] + "\n")
+	}
+	_, err := io.WriteString(w, lines.String())
+	return err
+}
+
+// settings returns the name and the value of each setting, in the order of WriteSettings.
+func (s *Sandbox) settings(baseURL string) [][2]string {
 	base := strings.TrimRight(baseURL, "/")
-	return map[string]string{
-		"REELTALLY_SANDBOX":                "true",
-		"REELTALLY_YOUTUBE_BASE_URL":       base + "/youtube/",
-		"REELTALLY_YOUTUBE_API_KEY":        YouTubeAPIKey,
-		"REELTALLY_TIKTOK_BASE_URL":        base + "/tiktok/",
-		"REELTALLY_TIKTOK_CLIENT_KEY":      TikTokClientKey,
-		"REELTALLY_TIKTOK_CLIENT_SECRET":   TikTokClientSecret,
-		"REELTALLY_TIKTOK_REFRESH_TOKEN":   TikTokRefreshToken,
-		"REELTALLY_INSTAGRAM_BASE_URL":     base + "/instagram/v25.0/",
-		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": InstagramToken,
-		"REELTALLY_INSTAGRAM_APP_SECRET":   MetaAppSecret,
-		"REELTALLY_INSTAGRAM_ACCOUNT_ID":   instagramUserID(s.world.accountOfInstagramToken().number),
-		"REELTALLY_FACEBOOK_BASE_URL":      base + "/facebook/v25.0/",
-		"REELTALLY_FACEBOOK_ACCESS_TOKEN":  FacebookToken,
-		"REELTALLY_FACEBOOK_APP_SECRET":    MetaAppSecret,
-		"REELTALLY_FACEBOOK_PAGE_ID":       s.world.pageOfFacebookToken().id,
-		"REELTALLY_VENDOR":                 "sandbox",
-		"REELTALLY_VENDOR_BASE_URL":        base + "/vendor",
-		"REELTALLY_VENDOR_KEY":             VendorKey,
-		"REELTALLY_SHORTLINK_BASE_URL":     base + "/shortlinks",
-		"REELTALLY_THUMBNAIL_BASE_URL":     base + "/thumbnails",
+	return [][2]string{
+		{"REELTALLY_SANDBOX", "true"},
+		{"REELTALLY_YOUTUBE_BASE_URL", base + "/youtube/"},
+		{"REELTALLY_YOUTUBE_API_KEY", YouTubeAPIKey},
+		{"REELTALLY_TIKTOK_BASE_URL", base + "/tiktok/"},
+		{"REELTALLY_TIKTOK_CLIENT_KEY", TikTokClientKey},
+		{"REELTALLY_TIKTOK_CLIENT_SECRET", TikTokClientSecret},
+		{"REELTALLY_TIKTOK_REFRESH_TOKEN", TikTokRefreshToken},
+		{"REELTALLY_INSTAGRAM_BASE_URL", base + "/instagram/v25.0/"},
+		{"REELTALLY_INSTAGRAM_ACCESS_TOKEN", InstagramToken},
+		{"REELTALLY_INSTAGRAM_APP_SECRET", MetaAppSecret},
+		{"REELTALLY_INSTAGRAM_ACCOUNT_ID", instagramUserID(s.world.accountOfInstagramToken().number)},
+		{"REELTALLY_FACEBOOK_BASE_URL", base + "/facebook/v25.0/"},
+		{"REELTALLY_FACEBOOK_ACCESS_TOKEN", FacebookToken},
+		{"REELTALLY_FACEBOOK_APP_SECRET", MetaAppSecret},
+		{"REELTALLY_FACEBOOK_PAGE_ID", s.world.pageOfFacebookToken().id},
+		{"REELTALLY_VENDOR", "sandbox"},
+		{"REELTALLY_VENDOR_BASE_URL", base + "/vendor"},
+		{"REELTALLY_VENDOR_KEY", VendorKey},
+		{"REELTALLY_SHORTLINK_BASE_URL", base + "/shortlinks"},
+		{"REELTALLY_THUMBNAIL_BASE_URL", base + "/thumbnails"},
 	}
 }
 
