@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 	"gorm.io/driver/postgres"
@@ -166,7 +167,24 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 
 // gooseSettings returns the settings of the migration tool for SQLite.
 func (sqliteDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error) {
-	return goose.DialectSQLite3, "sqlite", nil, nil
+	versions, err := database.NewStore(database.DialectSQLite3, goose.DefaultTablename)
+	return goose.DialectCustom, "sqlite", []goose.ProviderOption{goose.WithStore(appliedOnce{versions})}, err
+}
+
+// appliedOnce is the table of applied migrations. SQLite has no lock that lasts longer than a transaction, so two processes can begin the same
+// migration. appliedOnce lets the second one fail, so that its transaction is rolled back.
+type appliedOnce struct{ database.Store }
+
+// Insert adds a migration in the transaction that has applied it. It returns an error if the table already has the migration.
+func (s appliedOnce) Insert(ctx context.Context, tx database.DBTxConn, req database.InsertRequest) error {
+	_, err := s.GetMigration(ctx, tx, req.Version)
+	switch {
+	case err == nil:
+		return fmt.Errorf("another process has applied migration %d", req.Version)
+	case !errors.Is(err, database.ErrVersionNotFound):
+		return err
+	}
+	return s.Store.Insert(ctx, tx, req)
 }
 
 func (sqliteDialect) isWorthRepeating(err error, _ int) bool { return isLocked(err) }

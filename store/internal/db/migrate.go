@@ -77,8 +77,8 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			}
 			continue
 		}
-		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. Then the second process
-		// fails. It tries again, and then finds that the migration is applied.
+		// On SQLite, two processes can begin the same migration. The second one fails, tries again, and then finds that the migration is applied:
+		// see appliedOnce.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
