@@ -19,8 +19,7 @@ import (
 // This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
 // that pass through all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
-// signInLimit is the maximum number of sign-in attempts from one IP address in a minute. Each use of a token, a login link or a setup link
-// counts as an attempt.
+// signInLimit limits how often somebody can try to sign in from one IP address in a minute, with a token, a login link or a setup link.
 var signInLimit = addressLimit{"sign_in", 10, "attempts to sign in"}
 
 // maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.

@@ -33,9 +33,11 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. name is the name of the rate limit in the headers: mcpCalls or
-// an operation id. Calls of the dashboard's pages and of share pages are counted separately, so their names begin with pages_ or share_. If
-// the organisation has exceeded this limit in the current minute, countCall returns an error response with the code rate_limited.
+// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded the limit in the current minute,
+// countCall returns an error response with the code rate_limited.
+//
+// The parameter name is the name of the rate limit in the headers: mcpCalls or an operation id. Names that begin with pages_ or share_ count the
+// calls of the dashboard's pages and of share pages.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {

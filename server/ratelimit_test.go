@@ -73,8 +73,8 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		// Advance the clock of the synctest bubble by a year. The cleaning goroutine of the store uses the real clock, so it regards no count
-		// of the test as expired.
+		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock. For this goroutine, the counts of
+		// the test expire only in a year.
 		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		pass := func(d time.Duration) { <-time.After(d) } // pass advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {

@@ -215,9 +215,8 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the allocated memory must stay below the limit, which includes the TLS handshakes of the resolver and of the platform")
 }
 
-// TestRequestCost_limitsConcurrentShortLinksPerOrganisation uses a platform that withholds its responses for the short links of one
-// organisation. The server must resolve at most 16 of these links at the same time. Meanwhile, the server must resolve the short links of
-// another organisation.
+// In TestRequestCost_limitsConcurrentShortLinksPerOrganisation, the platform does not respond to the short links of one organisation. The
+// server must wait for at most 16 of these links at the same time, and must still resolve the short links of another organisation.
 func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (

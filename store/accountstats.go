@@ -184,8 +184,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// UpdateStatements returns statements that update the statistics of the accounts and the wrong outlier multipliers of their videos. They do not
-// update the videos that ReadStatistics got in changedVideos.
+// UpdateStatements returns statements that store the new statistics of the accounts. They also correct the outlier multipliers of the accounts'
+// other videos. The caller itself stores the videos that it has passed to ReadStatistics as changedVideos.
 func (s AccountsStats) UpdateStatements(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil

@@ -264,8 +264,8 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 // keyLookahead is the maximum number of keys that timeUntilKeyFits reads, the oldest first.
 const keyLookahead = 1000
 
-// timeUntilKeyFits returns the time after which enough of the organisation's oldest keys have expired, so that a key of n bytes can be stored. It
-// returns at least one second.
+// timeUntilKeyFits returns how long the organisation must wait until a key of n bytes can be stored. By then, enough of its oldest keys have
+// expired. It returns at least one second.
 func timeUntilKeyFits(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {

@@ -146,9 +146,9 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if at least one count is lower in c than in o, which has older counts. It ignores counts that are nil in c or in o.
-func (c Counts) fellFrom(o Counts) bool {
-	was := o.All()
+// fellFrom returns true if at least one count is lower than the same count in older. It ignores a count that is nil in c or in older.
+func (c Counts) fellFrom(older Counts) bool {
+	was := older.All()
 	for i, now := range c.All() {
 		if now != nil && was[i] != nil && *now < *was[i] {
 			return true

@@ -76,7 +76,7 @@ func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 	return found
 }
 
-// requireSameHistories compares the histories that the store r.reader returns with histories from the primary. It fails the test if they differ.
+// requireSameHistories fails the test if the histories from the replica differ from the histories from the primary.
 func requireSameHistories(t *testing.T, r *replicatedStore, o *store.Org) {
 	t.Helper()
 	page, err := o.Videos(t.Context(), storetest.OrderedBy("created_at", false))

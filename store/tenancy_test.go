@@ -101,7 +101,7 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
-// readOnlyMethods lists the methods of Org that write nothing.
+// readOnlyMethods are the names of the methods of Org that only read the database.
 var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",

@@ -226,7 +226,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
 		sourcetest.SendControl(t, s.base, "faults", `{"source":"facebook","fault":"hostile"}`)
-		for range sourcetest.HostileVariants {
+		for range sandbox.HostileVariants {
 			r, err := s.fetch(t, target)
 			if err != nil {
 				var f *source.Failure

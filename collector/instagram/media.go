@@ -236,7 +236,7 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts has the counts and some other data of a post, in the format of the Graph API.
+// counts is a post in the format of the Graph API, with its likes, its comments and some other data.
 type counts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`

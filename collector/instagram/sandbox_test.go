@@ -196,7 +196,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		_, err := s.fetch(t, batch[0]) // this call caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
 		sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":"hostile"}`)
-		for range sourcetest.HostileVariants {
+		for range sandbox.HostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
 				var f *source.Failure

@@ -59,10 +59,10 @@ func (m *metaApp) checkProof(values url.Values) *reply {
 	return &bad
 }
 
-// systemUserPageCount is the number of pages on which the owner of FacebookUserToken has a role.
+// systemUserPageCount is the number of Facebook pages that FacebookUserToken can manage.
 const systemUserPageCount = 3
 
-// FacebookPages returns the ids of the pages on which the owner of FacebookUserToken has a role. FacebookToken belongs to the first of
+// FacebookPages returns the ids of the pages that FacebookUserToken can manage. FacebookToken belongs to the first of
 // these pages.
 func (w *World) FacebookPages() []string {
 	var ids []string

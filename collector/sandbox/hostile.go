@@ -14,6 +14,9 @@ type hostileVariant struct {
 	apply func(good reply) reply
 }
 
+// HostileVariants is the number of variants of the fault "hostile": different malformed or misleading answers.
+var HostileVariants = len(hostileVariants())
+
 // hostileVariants returns all variants of the fault "hostile". Successive calls with the fault get successive variants. After the last
 // variant, the first one follows again.
 func hostileVariants() []hostileVariant {

@@ -13,10 +13,6 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 )
 
-// HostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
-// successive variants.
-const HostileVariants = 13
-
 // Sandbox is a running sandbox whose clock returns Now.
 type Sandbox struct {
 	*sandbox.Sandbox

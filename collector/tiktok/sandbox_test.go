@@ -17,7 +17,6 @@ import (
 // sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.
 type sandboxed struct {
 	box      sourcetest.Sandbox
-	base     string
 	display  *tiktok.Display
 	research *tiktok.Research
 }
@@ -33,7 +32,7 @@ func startSandbox(t *testing.T) sandboxed {
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: box.Env["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: box.Client, Now: now})
 	require.NoError(t, err)
-	return sandboxed{box, box.URL, display, research}
+	return sandboxed{box, display, research}
 }
 
 // fetchAll fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
@@ -95,7 +94,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
-	sourcetest.SendControl(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
+	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
@@ -137,7 +136,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
-	sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	gone := []source.Target{target(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), target(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
@@ -163,7 +162,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			handle := s.box.TikTokAccount()
 			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
-				sourcetest.SendControl(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
+				sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
 					_, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 					var f *source.Failure
@@ -179,10 +178,10 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
 		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
-		sourcetest.SendControl(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
+		sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
-			for range sourcetest.HostileVariants {
+			for range sandbox.HostileVariants {
 				results, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 				var f *source.Failure
 				if err != nil {

@@ -246,7 +246,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			targets, truths := categoryBatch(t, world, link.TikTok)
 			targets = targets[:1] // with only one video, each returned count must be a true count of this video
 			sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
-			for range sourcetest.HostileVariants {
+			for range sandbox.HostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure
 				if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// factsIn returns the data of a video that Fetch returns if the vendor sends the given answer. The answer is a file below testdata/wire.
+// factsIn lets the vendor send the given file of testdata/wire, and returns the data of the video that Fetch reads from it.
 func factsIn(t *testing.T, vendor, file string, target source.Target) source.Facts {
 	t.Helper()
 	r := fetchOne(t, vendor, http.StatusOK, body(t, "wire/"+file), target)

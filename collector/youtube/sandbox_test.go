@@ -139,7 +139,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		batch, truths := categoryBatch(t, world, false)
 		batch = batch[:1] // with only one video, each returned count must be a true count of this video
 		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
-		for range sourcetest.HostileVariants {
+		for range sandbox.HostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
 			var f *source.Failure
 			if err != nil {

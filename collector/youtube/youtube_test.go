@@ -151,8 +151,8 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video is Temporary, so that its next attempt calls videos.list
-		// In the test case "Private", batchGetStats leaves out the video, because it is not public. In the test case "Restricted", the
-		// answer has members that YouTube does not return today: the source decodes them in case YouTube adds them.
+		// A private video is not in the answer of batchGetStats. The answer for the case Restricted has members that YouTube does not send
+		// today. The source already reads them, because YouTube may add them.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},

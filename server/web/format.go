@@ -154,7 +154,7 @@ func formatShort(n number) string {
 		if math.Abs(f) >= 100*scale {
 			decimals = 0
 		}
-		// Cut off the other digits instead of rounding, so that 999,999 is never shown as 1,000k or 1M.
+		// Do not round up: 999,999 must not become 1,000k or 1M.
 		step := math.Pow10(decimals)
 		cut := float64(int64(math.Abs(f))/int64(scale/step)) / step
 		sign := ""

@@ -279,8 +279,8 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
  FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
-// collectAccounts adds the accounts of the videos to the map gotCounts. The value for an account is true if the answers contain counts of at least one
-// of its videos.
+// collectAccounts adds the accounts of the videos to gotCounts. It sets the value of an account to true if at least one of its videos got new
+// counts.
 func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]

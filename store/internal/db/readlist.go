@@ -19,7 +19,7 @@ type Column[R any] struct {
 
 // ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
-	// Sort has the columns by which the list can be ordered.
+	// Sort says by which columns a caller can order the list.
 	Sort SortColumns
 	// Table is the table that has the columns.
 	Table string
@@ -79,7 +79,7 @@ type List[R any] struct {
 // Count returns the number of rows of the window, in Rows or passed to ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough ends the reading of rows early, because no further rows are needed. ListSpec.Each can return it. ReadList never returns it.
+// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then stops, and returns no error.
 var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
