@@ -39,7 +39,7 @@ func bulkIDs(series, round int) []string {
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
-		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, measured: b.trackStep(o, seriesNew),
+		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, withoutHTTP: true, measured: b.trackStep(o, seriesNew),
 			limit: b.copyInStep("bench_tracked", bulkLinks, func(round int) string {
 				return fmt.Sprintf("SELECT * FROM videos WHERE organisation_id = '%s' AND platform = 'tiktok' AND external_id IN ('%s')",
 					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))

@@ -16,7 +16,7 @@ func historyCases(b *bench) []benchCase {
 	return []benchCase{
 		b.videoHistory(o, readDays, 2.0),
 		b.videoHistory(o, 30, 1.5),
-		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0,
+		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0, withoutHTTP: true,
 			measured: repeatStep(20, b.getStep(o, sameInEachRound(organisationHistoryPath()))),
 			limit: repeatStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
@@ -51,7 +51,7 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 // only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
 	path, sql := videoHistoryPathAndQuery(o, days)
-	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
+	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal, withoutHTTP: true,
 		measured: repeatStep(20, b.getStep(o, path)),
 		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {
 			return b.copyAll(ctx, sql(round))

@@ -25,7 +25,7 @@ func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.row
 // because one request is too short to be measured.
 func (l listing) repetitions() int {
 	if l.rows <= 100 {
-		return 5
+		return 50
 	}
 	return 1
 }
@@ -71,7 +71,7 @@ func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {
-		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, prepare: []func(context.Context) error{b.checkPage(l)},
+		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
 			measured: b.listStep(l), limit: repeatStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.sql(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)

@@ -19,6 +19,8 @@ type benchCase struct {
 	measured    step
 	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
 	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
+	onlyHTTP    bool                          // if true, the limit is a request to a server that uses only net/http
+	withoutHTTP bool                          // if true, the measured step is an HTTP request, and the limit is not
 }
 
 // step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many times
@@ -88,7 +90,22 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 		results[i] = report.Result{Group: c.group, Name: c.name, Goal: c.goal, AtLeast: c.atLeast, Measured: milliseconds(median(measured[i])), Limit: milliseconds(median(limits[i]))}
 		results[i].Ratio = results[i].Measured / results[i].Limit
 	}
+	setLowestRatios(results, cases)
 	return results, nil
+}
+
+// setLowestRatios sets the lowest possible ratio of each case that compares an HTTP request with a limit without HTTP. It does nothing if the
+// case that measures HTTP alone was not selected.
+func setLowestRatios(results []report.Result, cases []benchCase) {
+	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
+	if http < 0 {
+		return
+	}
+	for i, c := range cases {
+		if c.withoutHTTP {
+			results[i].Lowest = (results[i].Limit + results[http].Limit) / results[i].Limit
+		}
+	}
 }
 
 // median returns the middle value of the sorted values. If there are two middle values, it returns the higher one.

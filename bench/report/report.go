@@ -49,6 +49,9 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
+	// Lowest is the lowest ratio that any server could reach, if the measured step is an HTTP request and the limit is not: the time of the
+	// limit plus the time of a request to a server that uses only net/http, divided by the time of the limit. It is 0 if it is not known.
+	Lowest float64 `json:"lowest,omitempty"`
 }
 
 // Fact is a measurement that is only reported. It has no goal, so it cannot fail the benchmark.
@@ -81,6 +84,17 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
+// OutOfReach returns true if no server can meet the goal on the machine of the run, because the goal is lower than the lowest possible ratio.
+func (r Result) OutOfReach() bool { return !r.AtLeast && r.Lowest > r.Goal }
+
+// formatVerdict returns the verdict, with the lowest possible ratio if the goal is out of reach.
+func (r Result) formatVerdict() string {
+	if r.OutOfReach() {
+		return fmt.Sprintf("%s (lowest possible: %.2f)", r.Verdict(), r.Lowest)
+	}
+	return r.Verdict()
+}
+
 // formatGoal formats the goal, such as "≤ 1.5".
 func (r Result) formatGoal() string {
 	if r.AtLeast {
@@ -109,7 +123,7 @@ func (r Report) Print(to io.Writer) error {
 			group = result.Group
 			fmt.Fprintf(w, "\n%s\tratio\tgoal\t\tmeasured\tlimit\n", strings.ToUpper(group))
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%.3f ms\t%.3f ms\n", result.Name, result.Ratio, result.formatGoal(), result.Verdict(), result.Measured, result.Limit)
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%.3f ms\t%.3f ms\n", result.Name, result.Ratio, result.formatGoal(), result.formatVerdict(), result.Measured, result.Limit)
 	}
 	if len(r.Facts) > 0 {
 		fmt.Fprintln(w)
@@ -146,13 +160,16 @@ func (r Report) Table() string {
 	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
 		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
+	if n := r.countOutOfReach(); n > 0 {
+		fmt.Fprintf(&b, "Goals that no server can meet on this machine, because a request over HTTP takes too long beside the limit: %d.\n", n)
+	}
 	group := ""
 	for _, result := range r.Results {
 		if result.Group != group {
 			group = result.Group
 			fmt.Fprintf(&b, "\n### %s\n\n| Measured / limit | Ratio | Goal | Result | Measured, ms | Limit, ms |\n|---|--:|--:|---|--:|--:|\n", group)
 		}
-		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.formatGoal(), result.Verdict(), result.Measured, result.Limit)
+		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.formatGoal(), result.formatVerdict(), result.Measured, result.Limit)
 	}
 	if len(r.Facts) > 0 {
 		b.WriteString("\n### Without goals\n\n| What | Measured |\n|---|---|\n")
@@ -168,6 +185,17 @@ func (r Report) countVerdicts(verdict string) int {
 	n := 0
 	for _, result := range r.Results {
 		if result.Verdict() == verdict {
+			n++
+		}
+	}
+	return n
+}
+
+// countOutOfReach returns the number of results whose goal no server can meet on the machine of the run.
+func (r Report) countOutOfReach() int {
+	n := 0
+	for _, result := range r.Results {
+		if result.OutOfReach() {
 			n++
 		}
 	}

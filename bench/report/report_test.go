@@ -30,6 +30,17 @@ func TestReport_countsAResultAsMissedOnlyIfItMissesTheGoalByMoreThanTheTolerance
 	require.Contains(t, r.Table(), "Goals met: 1 of 4. Missed by at most 25 %: 1. Missed by more: 2.")
 }
 
+func TestReport_saysWhichGoalsNoServerCanMeet(t *testing.T) {
+	t.Parallel()
+	r := report.Report{Results: []report.Result{
+		{Ratio: 3, Goal: 2, Lowest: 2.25}, {Ratio: 3, Goal: 2, Lowest: 1.5}, {Ratio: 3, Goal: 2}, {Ratio: 3, Goal: 8, AtLeast: true},
+	}}
+	table := r.Table()
+	require.Equal(t, 1, strings.Count(table, "missed (lowest possible: 2.25)"))
+	require.Equal(t, 1, strings.Count(table, "lowest possible"))
+	require.Contains(t, table, "because a request over HTTP takes too long beside the limit: 1.")
+}
+
 func TestPage_replacesOnlyTheTextBetweenTheComments(t *testing.T) {
 	t.Parallel()
 	r := report.Report{Results: []report.Result{{Group: "Lists", Name: "<list>", Ratio: 0.5, Goal: 1}}}
