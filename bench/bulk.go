@@ -34,8 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases compares bulk requests, which track many links with one request. Requests with new links are compared with COPY of the rows
-// that they create. Requests with links that are tracked already are compared with requests with new links.
+// bulkCases compares bulk requests, which track many links with one request. For new links, a request is compared with COPY of the rows
+// that it creates. For links that are tracked already, it is compared with a request for new links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{

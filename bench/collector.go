@@ -23,7 +23,7 @@ func collectorCases(b *bench) []benchCase {
 }
 
 // storeBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.changed. Each run
-// of the step stores answers for the day after the day of the last run.
+// of the step stores answers for the next day.
 func storeBatchStep(i *instance, videoCount int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, videoCount)
@@ -36,8 +36,7 @@ func storeBatchStep(i *instance, videoCount int) step {
 	}
 }
 
-// batchTime returns the time of the last batch, to which the store's clock is set. For each batch, nextBatch sets this clock to noon of the next
-// day.
+// batchTime returns the time of the store's clock. For each batch, nextBatch sets the clock to noon of the next day.
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
 // nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims the given

@@ -24,7 +24,7 @@ type bench struct {
 	client *http.Client
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
-	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
+	db     *pgx.Conn // connection for SQL statements such as COPY, which are compared with requests
 	stop   []func()  // functions that bench.close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called

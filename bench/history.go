@@ -10,7 +10,7 @@ import (
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
 // historyCases compares requests for histories with COPY of the stored history points. Each round of the benchmark requests the history of
-// another video. The organisation's history is compared with a query of its rows.
+// another video. The request for the history of the whole organisation is compared with an SQL query of the same days.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
@@ -50,11 +50,11 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 // videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although
 // only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
-	path, sql := videoHistoryPathAndQuery(o, days)
+	path, pointsQuery := videoHistoryPathAndQuery(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal, withoutHTTP: true,
 		measured: repeatStep(20, b.getStep(o, path)),
 		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {
-			return b.copyAll(ctx, sql(round))
+			return b.copyAll(ctx, pointsQuery(round))
 		})),
 		prepare: []func(context.Context) error{func(ctx context.Context) error {
 			for round := range o.old {
@@ -62,7 +62,8 @@ func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase 
 				if err := b.getJSON(ctx, b.pg, o, path(round), &points); err != nil {
 					return err
 				}
-				// The history can begin up to a week late: its oldest point may be a weekly one, which is stored on the last day of its week.
+				// The oldest point may be a weekly point, which is stored on the last day of its week. So the history can begin up to a
+				// week late.
 				if len(points) > days || len(points) < days-7 {
 					return fmt.Errorf("GET %s gave %d points; it must give %d to %d", path(round), len(points), days-7, days)
 				}

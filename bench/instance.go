@@ -32,9 +32,9 @@ type instance struct {
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large   *organisation   // the organisation whose data the requests read
-	small   *organisation   // an organisation with a tenth as many videos as large; nil on SQLite
+	small   *organisation   // an organisation with a tenth of the videos of the large one; nil on SQLite
 	changed *organisation   // the organisation whose data the benchmark changes
-	others  []*organisation // further organisations, each with as many videos as changed; empty on SQLite
+	others  []*organisation // further organisations of the same size as the changed one; empty on SQLite
 }
 
 // organisation is an organisation that the benchmark has created in the database of an instance, with a token for its requests.
@@ -43,7 +43,7 @@ type organisation struct {
 	token  string
 	videos int      // number of videos before the first measurement
 	many   int      // number of videos that addManyVideos added; they have the username manyHandle and are in the collection manyCollection
-	old    []string // ids of videos whose histories have readDays days
+	old    []string // ids of videos with the longest histories
 }
 
 // openStore migrates the database and opens its store.
@@ -56,7 +56,6 @@ func (i *instance) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// close stops the server and closes the store.
 func (i *instance) close() {
 	if i.server != nil && i.server.Process != nil {
 		_ = i.server.Process.Signal(os.Interrupt)
@@ -148,10 +147,9 @@ func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 		Collections: []backfill.LoadCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
 }
 
-// tiktokID returns a valid id of a TikTok video. Each n gives another id. Such an id contains the upload time in seconds, in its upper 32 bits.
+// tiktokID returns a valid id of the nth TikTok video. Such an id contains the upload time in seconds, in its upper 32 bits.
 func tiktokID(n int) string { return fmt.Sprint((1_700_000_000+int64(n))<<32 | int64(n)) }
 
-// tiktokLink returns the canonical link of a TikTok video.
 func tiktokLink(handle, id string) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s", handle, id)
 }

@@ -31,8 +31,8 @@ func layerCases(b *bench) []benchCase {
 	}
 }
 
-// oneVideoPath returns a function that returns the path of a request for one video of an organisation. In each round of the benchmark, the path
-// is that of another video.
+// oneVideoPath returns a function. In each round of the benchmark, the function returns the path of a request for a different video of the
+// organisation.
 func oneVideoPath(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }

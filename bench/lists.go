@@ -18,7 +18,7 @@ type listing struct {
 	rows  int    // number of videos on the page
 }
 
-// path returns the path and query string of the request, which follow the base URL of a server.
+// path returns the path and query string of the request, without the base URL of the server.
 func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.rows, l.query) }
 
 // repetitions returns how often a step requests the page in each round of the benchmark. Pages of up to 100 videos are requested several times,
@@ -35,8 +35,8 @@ func (b *bench) listStep(l listing) step {
 	return repeatStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
 }
 
-// sql returns the SQL query for the rows of the page, with the given columns, for an organisation.
-func (l listing) sql(columns string, o *organisation) string {
+// selectQuery returns the SQL query for the rows of the page, with the given columns, for an organisation.
+func (l listing) selectQuery(columns string, o *organisation) string {
 	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
@@ -65,14 +65,13 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases compares requests for pages of videos. They are compared with COPY of the same rows, with requests in the order of created_at,
-// and with requests for the first page.
+// listCases compares requests for pages of videos: with COPY of the same rows, with the order by created_at, and with the first page.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {
 		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
-			measured: b.listStep(l), limit: repeatStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.sql(videoColumns, o))))})
+			measured: b.listStep(l), limit: repeatStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
 	copied(orderedListing("created_at", page), 1.0)
@@ -121,15 +120,15 @@ type videoPage struct {
 	} `json:"pagination"`
 }
 
-// checkPage returns a function that requests a page of a list of bench.pg.large and checks the response. The function fails if the response
-// has other videos, another order or another total than the database.
+// checkPage returns a function that requests a page of a list of bench.pg.large and checks the response. The function fails if the videos,
+// their order or their total differ from the database.
 func (b *bench) checkPage(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage
 		if err := b.getJSON(ctx, b.pg, b.pg.large, l.path(), &answer); err != nil {
 			return err
 		}
-		rows, err := b.db.Query(ctx, l.sql("id::text", b.pg.large))
+		rows, err := b.db.Query(ctx, l.selectQuery("id::text", b.pg.large))
 		if err != nil {
 			return err
 		}
@@ -146,11 +145,11 @@ func (b *bench) checkPage(l listing) func(context.Context) error {
 			got = append(got, v.ID)
 		}
 		if rows.Err() != nil || !slices.Equal(got, want) || len(got) != l.rows {
-			return fmt.Errorf("GET %s returned %d videos; they must be the %d videos of the query %s: %w", l.path(), len(got), len(want), l.sql("id", b.pg.large), rows.Err())
+			return fmt.Errorf("GET %s returned %d videos; they must be the %d videos of the query %s: %w", l.path(), len(got), len(want), l.selectQuery("id", b.pg.large), rows.Err())
 		}
 		l.rows = 1_000_000_000
 		var total int
-		if err := b.db.QueryRow(ctx, "SELECT COUNT(*) FROM ("+l.sql("id", b.pg.large)+") matching").Scan(&total); err != nil {
+		if err := b.db.QueryRow(ctx, "SELECT COUNT(*) FROM ("+l.selectQuery("id", b.pg.large)+") matching").Scan(&total); err != nil {
 			return err
 		}
 		if answer.Pagination.Total != total {

@@ -14,7 +14,7 @@
 //
 //   - measure.go: how cases are measured
 //   - data.go, instance.go: the database of a run, its organisations, and its server
-//   - limits.go, requests.go: the steps of which cases are made: SQL statements and requests
+//   - limits.go, requests.go: the steps of the cases: SQL statements and requests
 //   - lists.go, history.go, bulk.go, collector.go, layers.go, growth.go, sqlite.go, peers.go: the cases
 //   - callers.go: measurements that are only reported and cannot fail the benchmark
 //   - report: the results as text, table and chart
@@ -60,7 +60,6 @@ type options struct {
 	rounds                                int
 }
 
-// validate returns an error if the flags are invalid.
 func (o options) validate() error {
 	switch {
 	case o.scale < 0.02:
@@ -100,7 +99,7 @@ func run(ctx context.Context, o options) error {
 	if err := writeReport(r, o); err != nil {
 		return err
 	}
-	if n := r.Missed(); n > 0 {
+	if n := r.CountMissed(); n > 0 {
 		return fmt.Errorf("%d of %d goals missed by more than %.0f %%", n, len(r.Results), 100*(report.Slack-1))
 	}
 	return nil

@@ -111,7 +111,7 @@ func setLowestRatios(results []report.Result, cases []benchCase) {
 // median returns the middle value of the sorted values. If there are two middle values, it returns the higher one.
 func median(values []time.Duration) time.Duration { return percentile(values, 50) }
 
-// percentile returns the given percentile of the values: about that percentage of the values is lower. It panics if there are no values.
+// percentile returns a percentile of the values, such as the median for 50 percent. It panics if there are no values.
 func percentile(values []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]

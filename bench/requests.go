@@ -10,8 +10,7 @@ import (
 	"net/http"
 )
 
-// sendAs sends a request with the token of an organisation to the server of an instance, and writes the body of the response to output. It
-// returns an error if the status is not 200, and the error errUnavailable if the status is 503.
+// sendAs sends a request with the token of an organisation to the server of an instance. It treats the response as send does.
 func (b *bench) sendAs(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, output io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, method, i.address+path, bytes.NewReader(body))
 	if err != nil {
@@ -28,8 +27,8 @@ func (b *bench) sendAs(ctx context.Context, i *instance, o *organisation, method
 // became free in time.
 var errUnavailable = errors.New("503 Service Unavailable")
 
-// send sends a request and writes the body of the response to output. It returns an error if the status is not 200, and the error
-// errUnavailable if the status is 503.
+// send sends a request. If the status is 200, it writes the body of the response to output. If the status is 503, it returns
+// errUnavailable, and for any other status another error.
 func (b *bench) send(r *http.Request, output io.Writer) error {
 	r.Header.Set("Accept-Encoding", "identity")
 	answer, err := b.client.Do(r)
@@ -75,5 +74,5 @@ func (b *bench) getJSON(ctx context.Context, i *instance, o *organisation, path 
 	return json.Unmarshal(body.Bytes(), result)
 }
 
-// sameInEachRound returns a function that returns the same path or SQL query in every round of the benchmark.
+// sameInEachRound makes a path or an SQL query the same in every round of the benchmark.
 func sameInEachRound(text string) func(int) string { return func(int) string { return text } }

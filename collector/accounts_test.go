@@ -51,20 +51,19 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTrackedVideos waits until the account has as many tracked videos as there are ids. It then checks that exactly the videos with
-// these ids are tracked.
+// waitForTrackedVideos waits until the account has enough tracked videos. It then checks that they are exactly the videos with the given
+// ids.
 func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.waitUntil("the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
+	w.waitUntil("the account's videos must be tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetchedVideos waits until the tracked videos of the account are exactly the videos with the given ids, and all of them have counts. It
-// then checks that their counts are correct.
+// waitForFetchedVideos calls waitForTrackedVideos, waits until all videos have counts, and checks the counts.
 func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTrackedVideos(ref, ids)
-	w.waitUntil("the account's videos have counts", func() bool {
+	w.waitUntil("the account's videos must have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
 	a := w.storedAccount(ref)
@@ -82,7 +81,7 @@ func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 // is enough.
 func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
-	w.waitUntil("the account is fetched", func() bool {
+	w.waitUntil("the account must be fetched", func() bool {
 		at := w.storedAccount(ref).CheckedAt
 		return at != nil && *at >= earliest
 	})
@@ -272,7 +271,7 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 // waitForIdleQueue waits until no target is due or claimed.
 func (w *testSystem) waitForIdleQueue() {
 	w.t.Helper()
-	w.waitUntil("nothing is due", func() bool {
+	w.waitUntil("no target may be due or claimed", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
 			store.InstantOf(w.db.Clock.Now())))[0] == 0
 	})
@@ -294,7 +293,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.startCollector("sandbox")
-		w.waitUntil("the target is parked", func() bool {
+		w.waitUntil("the target must be parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
 		w.waitForIdleQueue()

@@ -16,8 +16,8 @@ import (
 // attempt is one try to fetch a target (a video or account). It contains the answers of the sources that were asked so far, and is stored
 // as JSON in queue.Target.Answers.
 //
-// The sources that serve a target are asked one after the other, until one gives the numbers. The following fetches then skip the sources
-// that could not answer for the target, for up to a week.
+// The sources that serve a target are asked one after the other, until one gives the numbers. A source that could not answer for the
+// target is then skipped for up to a week.
 type attempt struct {
 	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
 	// answers of the sources that the next fetch skips.
@@ -70,8 +70,7 @@ func (a attempt) encodeJSON() *string {
 	return &text
 }
 
-// withAnswer returns a copy of an attempt with one more answer: a result without numbers, which the worker's source gave at the time
-// answeredAt.
+// withAnswer returns a copy of the attempt with one more answer: the result r, in which the worker's source gave no numbers.
 func (w *worker) withAnswer(soFar attempt, r source.Result, answeredAt time.Time) attempt {
 	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: answeredAt}
 	if r.Class == quota.Paused {
@@ -104,9 +103,9 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt completes the outcome o of an attempt that has ended. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources that the next fetch skips. The next fetch skips a source if two conditions hold: the class of the
-// source's answer is in skipClasses, and the answer will be less than a week old. If all sources would be skipped, none is skipped.
+// endAttempt completes the outcome of an attempt that has ended. It sets Route to the source that the next fetch asks first, and Answers
+// to the answers of the sources that the next fetch skips. The next fetch skips a source if the class of the source's answer is in
+// skipClasses, and if the answer is then less than a week old. If all sources would be skipped, none is skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
@@ -122,7 +121,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
-	if first := c.nextSource(o.Target, attempt{}); first != nil { // all sources would be skipped, so none is skipped
+	if first := c.nextSource(o.Target, attempt{}); first != nil {
 		o.Route, o.Answers = first.Name(), nil
 	}
 }
@@ -135,7 +134,7 @@ func continueAttempt(o ingest.Outcome, current attempt, s source.Source, now tim
 	return o
 }
 
-// unchangedOutcome returns an outcome that leaves all stored fields of the target t unchanged. The caller then sets the fields that change.
+// unchangedOutcome returns an outcome that leaves all stored fields of the target unchanged. The caller then sets the fields that change.
 func unchangedOutcome(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

@@ -22,7 +22,7 @@ import (
 type budgetSource struct {
 	limit int64 // number of units of the budget a day
 	units int64 // number of units that each call reserves
-	// spend is called by Fetch. It uses some of the reserved units, and returns the error that Fetch returns.
+	// Fetch calls spend, which uses some of the reserved units. Fetch returns the error of spend.
 	spend func(budget *source.CallBudget) error
 }
 
@@ -73,7 +73,7 @@ func newBudgetTest(t *testing.T, db *storetest.DB, s *budgetSource) *budgetTest 
 	return b
 }
 
-func (b *budgetTest) track(handle string) {
+func (b *budgetTest) trackAccount(handle string) {
 	b.Helper()
 	o, err := b.db.CreateOrganisation(b.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(b, err)
@@ -145,7 +145,7 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 10_000, units: 101, spend: tt.spend})
-			b.track("mira.cooks")
+			b.trackAccount("mira.cooks")
 			b.reserveUnits(7)
 			_, _ = b.ClaimAndFetch(t.Context())
 			require.Equal(t, 7+tt.used, b.usedUnits())
@@ -156,7 +156,7 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
-	b.track("mira.cooks")
+	b.trackAccount("mira.cooks")
 	b.spend = func(budget *source.CallBudget) error {
 		require.EqualValues(t, 101, b.usedUnits(), "the units must be reserved during the call")
 		before := b.db.Clock.Now()
@@ -179,7 +179,7 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 		fetches := 0
 		b := newBudgetTest(t, db, &budgetSource{limit: 300, units: 250})
 		b.spend = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
-		b.track("mira.cooks")
+		b.trackAccount("mira.cooks")
 		b.reserveUnits(51)
 		require.True(t, b.claimAndFetch())
 		require.Zero(t, fetches)
@@ -212,7 +212,7 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spend: spendCalls(2, nil)})
 	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})
-	b.track("mira.cooks")
+	b.trackAccount("mira.cooks")
 	b.reserveUnits(100)
 	require.True(t, b.claimAndFetch())
 	require.Equal(t, []string{"active"}, storetest.Column[string](t, b.db, "SELECT state FROM fetch_targets"))
@@ -224,8 +224,8 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"no unit is spent: the call gets the whole budget": {0, 300}, "a third is spent: the call gets the rest": {100, 200},
-		"half is spent: the call gets the rest": {150, 150}, "more than half is spent: the call gets no units": {151, 0},
+		"a budget without spent units": {0, 300}, "a budget of which a third is spent": {100, 200},
+		"a budget of which half is spent": {150, 150}, "a budget of which more than half is spent": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +235,7 @@ func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 				got = budget.Calls()[0].Units
 				return spendCalls(999, nil)(budget)
 			}
-			b.track("mira.cooks")
+			b.trackAccount("mira.cooks")
 			if tt.before > 0 {
 				b.reserveUnits(tt.before)
 			}
@@ -251,7 +251,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		b := newBudgetTest(t, db, &budgetSource{limit: 101, units: 101})
-		b.track("mira.cooks")
+		b.trackAccount("mira.cooks")
 		b.spend = func(budget *source.CallBudget) error {
 			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
@@ -306,14 +306,14 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		b := newBudgetTest(t, db, &budgetSource{limit: 1000, units: 3})
-		b.track("mira.cooks")
+		b.trackAccount("mira.cooks")
 		now := func() store.Instant { return store.InstantOf(db.Clock.Now()) }
 		pause := func(d time.Duration) {
 			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(source.RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
 		}
 		pause(-time.Minute)
 		b.spend = func(budget *source.CallBudget) error {
-			pause(time.Hour) // the source is paused as if another call was rate limited during this call
+			pause(time.Hour) // another call was rate limited during this call
 			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.claimAndFetch())
@@ -322,7 +322,7 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 
 		db.Clock.Advance(2 * time.Hour)
 		b.spend = spendCalls(2, nil)
-		b.track("rails.rain")
+		b.trackAccount("rails.rain")
 		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses())
 		require.Contains(t, b.logs.String(), "source answers again")

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// displaySource returns the source of TikTok's Display API. The source serves only the one account of the sandbox that has authorized it.
-func (w *testSystem) displaySource() source.Source {
+// displayAPISource returns the source of TikTok's Display API. It serves only the videos of the sandbox's account that has authorized it.
+func (w *testSystem) displayAPISource() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
@@ -28,7 +28,7 @@ func (w *testSystem) displaySource() source.Source {
 	return d
 }
 
-func (w *testSystem) researchSource() source.Source {
+func (w *testSystem) researchAPISource() source.Source {
 	w.t.Helper()
 	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Now: w.db.Clock.Now})
@@ -75,13 +75,13 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		handle := w.sandbox.TikTokAccount()
 		own := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
+		tracked := w.trackVideos("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
 			"https://www.tiktok.com/@/video/"+otherAccount)
-		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
+		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "the bookmarks must be missing if they come from the Display API, and present if they come from the vendor")
+			require.Equal(t, source, v.LatestBookmarks == nil, "the counts must lack bookmarks only if they come from the Display API")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -102,11 +102,11 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		w := newTestSystem(t, db)
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
-		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
+		tracked := w.trackVideos("https://www.tiktok.com/@/video/" + otherAccount)
+		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
 		until := db.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-		w.waitUntil("the target waits for the vendor", func() bool {
+		w.waitUntil("the target must wait for the vendor", func() bool {
 			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "vendor:ensembledata is paused until "+until
 		})
 		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
@@ -126,13 +126,13 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
-		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
-		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // from this fetch, the source of the Display API gets the id of its authorized account
+		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
+		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // this fetch tells the source of the Display API the id of its authorized account
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitUntil("the target is deferred for four to five minutes", func() bool {
+		w.waitUntil("the target must be deferred for four to five minutes", func() bool {
 			db.Clock.Advance(50 * time.Millisecond) // the first retry may be due after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
@@ -147,9 +147,9 @@ func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-	w.track("https://www.tiktok.com/@/video/" + otherAccount)
-	w.startCollectorWith(w.displaySource())
-	w.waitUntil("the target is parked", func() bool {
+	w.trackVideos("https://www.tiktok.com/@/video/" + otherAccount)
+	w.startCollectorWith(w.displayAPISource())
+	w.waitUntil("the target must be parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
 }
@@ -159,22 +159,22 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	otherAccount := func(w *testSystem) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
-	t.Run("another source has the video", func(t *testing.T) {
+	t.Run("a second source that has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // TikTok accepts this link, although the handle in it is not the handle of the video's account
-		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("scrapecreators")...)...)
+		tracked := w.trackVideos(otherAccount(w)) // TikTok accepts this link, although the handle in it is not the handle of the video's account
+		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("no other source is configured, and the handle in the link is confirmed", func(t *testing.T) {
+	t.Run("no second source, and a link with a confirmed handle", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} })
+		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displayAPISource()} })
 		c.newTenant(otherAccount(c.testSystem))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
-			c.fetchNext()
+			c.advanceAndFetch()
 		}
 		require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
 		require.EqualValues(t, 3, storetest.Column[int64](t, db, "SELECT attempts FROM fetch_targets")[0])
@@ -188,8 +188,8 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		handle := w.sandbox.TikTokAccount()
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+otherAccount)
-		stop := w.startCollectorWith(w.displaySource(), w.researchSource())
+		tracked := w.trackVideos("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+otherAccount)
+		stop := w.startCollectorWith(w.displayAPISource(), w.researchAPISource())
 		w.waitForCounts(tracked)
 		w.requireCounts(tracked[0], db.Clock.Now())
 		v := w.requireCounts(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
@@ -198,14 +198,14 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 
 		// Start a collector that uses only the Research API. The counts that this API returns for the first video are two days old.
 		before := w.video(tracked[0])
-		w.startCollectorWith(w.researchSource())
+		w.startCollectorWith(w.researchAPISource())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitForLog("no numbers stored for the target", "id="+id, "the answer is older than the stored numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.waitUntil("the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("the video of the other account must get the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
-		w.waitUntil("the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitUntil("the video of the authorized account must get newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

@@ -48,8 +48,7 @@ type line struct {
 	values             []float64 // one value for each simulated day
 }
 
-// drawLineChart writes one line chart as SVG. The chart has a title. The parameter top is the y coordinate of the upper edge. The x axis has the
-// simulated days, and the y axis starts at zero.
+// drawLineChart writes one line chart as SVG. The x axis has the simulated days. The y axis starts at zero.
 func drawLineChart(b *strings.Builder, top float64, title string, lines []line) {
 	const left, width, height = 60.0, 800.0, 200.0
 	maxValue, days := 1.0, 1

@@ -47,7 +47,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Concurrency is the maximum number of calls to each source at the same time. If it is 0, the source decides (Source.Concurrency).
 	Concurrency int
-	// Poll is how long a worker waits if no target was due, before it looks again; 0 means DefaultPoll.
+	// Poll is how long an idle worker waits before it looks again for due targets; 0 means DefaultPoll.
 	Poll time.Duration
 	// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. A lane without an interval has
 	// schedule.DefaultInterval.
@@ -63,13 +63,13 @@ type Options struct {
 	Panicked func()
 }
 
-// DefaultPoll is the default of Options.Poll: how long a worker waits before it looks again for due targets.
+// DefaultPoll is the default of Options.Poll.
 const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the weights of the lanes (the priorities of targets in the queue). A claim searches the lanes for due targets, one lane after
-// the other. The larger the weight of a lane, the more often it is searched first: see weightedOrder.
+// laneWeights are the weights of the lanes (the priorities of targets in the queue). A claim searches the lanes one after the other. A
+// lane with a larger weight is searched first more often: see weightedOrder.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same
@@ -165,23 +165,23 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, source.Names(c.Sources))
 }
 
-// repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. repeatTask logs the errors and
-// the panics of the task.
+// repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. It logs the errors and the
+// panics of the task.
 func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task string, run func(ctx context.Context) error) {
 	for {
 		err := c.runSafely(ctx, func() error { return run(ctx) }, "task", task)
 		if err != nil && ctx.Err() == nil {
 			c.Logger.ErrorContext(ctx, "task failed", "task", task, "error", err)
 		}
-		if !wait(ctx, interval, nil) {
+		if !sleep(ctx, interval, nil) {
 			return
 		}
 	}
 }
 
-// writeHeartbeat stores one heartbeat and frees the targets of dead collectors. It also assigns a source to each target that has no source,
-// because the target was tracked while publishRoutes was running. After deadAfter, writeHeartbeat gives up and returns an error, because
-// other collectors then treat this collector as dead.
+// writeHeartbeat stores one heartbeat and frees the targets of dead collectors. It also assigns a source to each target that was tracked
+// while publishRoutes was running, because such a target can lack a source. If all this takes longer than deadAfter, writeHeartbeat
+// returns an error, because other collectors then treat this collector as dead.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -195,19 +195,20 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	return err
 }
 
-// weightedOrder returns the lanes in a random order. Lanes with a larger weight in laneWeights tend to come first. Each lane gets a random
-// arrival time whose mean is inversely proportional to its weight, so that the probability to be first is proportional to the weight.
+// weightedOrder returns the lanes in a random order. The probability that a lane comes first is proportional to its weight in
+// laneWeights. To get this order, each lane draws an exponentially distributed number with the mean 1/weight, and the smallest number
+// comes first.
 func weightedOrder(lanes []queue.Lane) []queue.Lane {
-	arrival := map[queue.Lane]float64{}
+	drawn := map[queue.Lane]float64{}
 	for _, l := range lanes {
-		arrival[l] = rand.ExpFloat64() / laneWeights[l] //nolint:gosec // randomness for fairness, not for security
+		drawn[l] = rand.ExpFloat64() / laneWeights[l] //nolint:gosec // randomness for fairness, not for security
 	}
-	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
+	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(drawn[a], drawn[b]) })
 }
 
-// wait blocks for the given duration and returns true. If a value arrives on the wake channel before that, wait returns true immediately.
-// If ctx ends before that, wait returns false. The wake channel may be nil.
-func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+// sleep waits for the given duration, or until the channel wake has a value. The channel may be nil. If ctx ends before that, sleep
+// returns false at once.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

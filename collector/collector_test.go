@@ -58,7 +58,6 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	return w
 }
 
-// setHandler sets the handler of the test's HTTP server.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
 // newSources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
@@ -106,7 +105,7 @@ func (w *testSystem) startCollector(vendors ...string) {
 	})
 }
 
-func (w *testSystem) track(links ...string) []store.Tracked {
+func (w *testSystem) trackVideos(links ...string) []store.Tracked {
 	w.t.Helper()
 	parsed := make([]link.Link, len(links))
 	for i, l := range links {
@@ -129,7 +128,7 @@ func (w *testSystem) video(t store.Tracked) store.Video {
 // waitForCounts waits until all videos have counts and no target has a running attempt.
 func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
-	w.waitUntil("all videos have counts", func() bool {
+	w.waitUntil("all videos must have counts", func() bool {
 		for _, t := range tracked {
 			if w.video(t).LatestViews == nil {
 				return false
@@ -137,14 +136,13 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.waitUntil("no attempt is running", func() bool {
+	w.waitUntil("no attempt may be running", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 
-// waitUntil waits until isTrue returns true. The description says what isTrue checks. If the wait takes longer than three minutes, the test
-// fails with a message that contains the description.
-func (w *testSystem) waitUntil(description string, isTrue func() bool) {
+// waitUntil waits until isTrue returns true. If this takes longer than three minutes, the test fails with the given message.
+func (w *testSystem) waitUntil(message string, isTrue func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -153,7 +151,7 @@ func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, fmt.Sprintf("timeout while waiting until %s; log of the collector:\n%s", description, w.log.String()))
+			require.Fail(w.t, fmt.Sprintf("timeout: %s; log of the collector:\n%s", message, w.log.String()))
 		}
 	}
 }
@@ -161,7 +159,7 @@ func (w *testSystem) waitUntil(description string, isTrue func() bool) {
 // waitForLog waits until a single line of the collector's log contains all given parts.
 func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
-	w.waitUntil("a line of the log contains "+strings.Join(parts, " "), func() bool {
+	w.waitUntil("a line of the log must contain "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
 			all := true
 			for _, p := range parts {
@@ -216,7 +214,7 @@ func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 		for _, p := range link.Platforms {
 			ids[p] = w.sandbox.World().Find(p, sandbox.Normal)
 		}
-		tracked := w.track("https://youtu.be/"+ids[link.YouTube], "https://www.tiktok.com/@/video/"+ids[link.TikTok],
+		tracked := w.trackVideos("https://youtu.be/"+ids[link.YouTube], "https://www.tiktok.com/@/video/"+ids[link.TikTok],
 			"https://www.instagram.com/reel/"+ids[link.Instagram]+"/", "https://www.facebook.com/reel/"+ids[link.Facebook])
 		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
@@ -243,7 +241,7 @@ func TestCollector_storesThumbnailsOfVideosOfAllPlatforms(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(w.thumbnails.Close)
 		find := func(p link.Platform) string { return w.sandbox.World().Find(p, sandbox.Normal) }
-		tracked := w.track("https://youtu.be/"+find(link.YouTube), "https://www.tiktok.com/@/video/"+find(link.TikTok),
+		tracked := w.trackVideos("https://youtu.be/"+find(link.YouTube), "https://www.tiktok.com/@/video/"+find(link.TikTok),
 			"https://www.instagram.com/reel/"+find(link.Instagram)+"/", "https://www.facebook.com/reel/"+find(link.Facebook))
 		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
@@ -271,7 +269,7 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 		for _, id := range w.sandbox.World().Uploads(link.YouTube, w.sandbox.World().FindAccount(link.YouTube, sandbox.AccountNormal), db.Clock.Now())[:12] {
 			links = append(links, "https://youtu.be/"+id)
 		}
-		tracked := w.track(links...)
+		tracked := w.trackVideos(links...)
 		w.startCollector()
 		w.waitForCounts(tracked)
 		later := 0
@@ -292,20 +290,20 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
+		tracked := w.trackVideos("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
 		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The call on the next day requests only counts. It goes to a new sandbox, to which no call with the link was sent. This sandbox therefore
-		// makes up an author of the video, who differs from the author in the link.
+		// The call on the next day requests only counts. A new sandbox answers it, which does not know the link. This sandbox makes up
+		// another author for the video.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())
 		db.Clock.Advance(25 * time.Hour)
-		w.waitUntil("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
+		w.waitUntil("the video must get the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
 		v = w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		require.Equal(t, account, *v.LinkedAccountID)

@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does.
-// trackReelWithoutLength also returns the true values of the reel in the sandbox.
+// trackReelWithoutLength tracks an Instagram reel and returns its true values in the sandbox. The Graph API does not return the length of
+// a reel, but a vendor does.
 func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
 	platforms := w.sandbox.World()
 	reel, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
 	require.True(w.t, ok)
-	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
+	return w.trackVideos("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
 }
 
 func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
@@ -40,7 +40,7 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 		// The fetch on the next day requests only counts, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.waitUntil("the video is fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitUntil("the video must be fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		require.Equal(t, 1, w.callCount("vendor"))
 	})
 }

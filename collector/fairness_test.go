@@ -32,10 +32,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maxDelay is the longest allowed delay of the fetch of a single link if another organisation has added 500 links before.
+// maxDelay is the longest time that a single link may wait if another organisation has added 500 links before.
 const maxDelay = 5 * time.Second
 
-// clockSlowdown is how many times slower than real time the clock of the test runs, so that a busy machine can keep up.
+// clockSlowdown is the factor by which the clock of the test is slower than real time, so that a busy machine can keep up.
 const clockSlowdown = 2
 
 // hangTimeout is the timeout of calls in the test case in which the platforms do not answer. It is shorter than the default timeout, so
@@ -71,7 +71,6 @@ type delayedTransport struct {
 	calls  []recordedCall
 }
 
-// recordedCall is an HTTP call with its start and end.
 type recordedCall struct {
 	text       string // the URL and the body of the call
 	began, end time.Time
@@ -134,7 +133,7 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // end of the time that is already counted; overlapping calls are counted once, because the calls are sorted by their start
+	until := from // end of the counted time, so that the time of overlapping calls is counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
@@ -182,7 +181,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // the vendor scrapecreators is needed for YouTube, because the vendor sandbox does not serve YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // the vendor "scrapecreators" serves YouTube, and the vendor "sandbox" serves the other platforms
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -202,8 +201,8 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	return w
 }
 
-// startSlowClock makes the test's clock run until the test ends, but clockSlowdown times slower than real time. On a busy machine, the clock
-// can be even slower.
+// startSlowClock runs the test's clock until the test ends. The clock is slower than real time: clockSlowdown times slower, or even more
+// on a busy machine.
 func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -224,7 +223,7 @@ func (w *testSystem) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// videoLink returns the link of a video with a made-up id. Each n gives another id.
+// videoLink returns the link of a made-up video of a platform, a different link for each n.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
@@ -259,8 +258,7 @@ func (w *fairnessTest) trackLinks(org *store.Org, urls ...string) ([]store.Track
 	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
-// waitResult is the result of waiting for the counts of the one link that an organisation adds while 500 links of another organisation are
-// fetched.
+// waitResult is the result of waitForSingleLink.
 type waitResult struct {
 	delay   time.Duration // time until the video had counts, minus the time in which calls for this video were in flight
 	calls   []string      // the calls that fetched the video
@@ -316,15 +314,15 @@ func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 				delays    delayConfig
 				platforms []link.Platform
 			}{
-				"all sources take one to three seconds": {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
-				"Instagram takes one to three seconds":  {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
-				"TikTok takes one to three seconds":     {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
-				"YouTube takes one to three seconds":    {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
-				"Facebook refuses all videos":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
-				"the platforms take ten seconds":        {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
-				"the vendors take ten seconds":          {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
-				"the vendors' calls take twelve seconds, and the single link is added four seconds after the burst": {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
-				"the platforms do not answer": {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+				"all sources take one to three seconds":                                            {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
+				"Instagram takes one to three seconds":                                             {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
+				"TikTok takes one to three seconds":                                                {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
+				"YouTube takes one to three seconds":                                               {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
+				"Facebook refuses all videos":                                                      {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms take ten seconds":                                                   {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":                                                     {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the vendors take twelve seconds, and the single link is added four seconds later": {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":                                                      {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
 			}
@@ -339,8 +337,8 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 		timeout = hangTimeout
 	}
 	w := newFairnessTest(t, engine, timeout)
-	for _, p := range link.Platforms { // one fetch for each platform before the measurement, so that its access token is cached
-		w.waitForCounts(w.track(videoLink(p, 999)))
+	for _, p := range link.Platforms { // a fetch from each platform before the measurement, so that the access tokens are cached
+		w.waitForCounts(w.trackVideos(videoLink(p, 999)))
 	}
 	w.transport.setDelays(&delays)
 	o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
@@ -362,9 +360,9 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 	all.Wait()
 	for i, r := range results {
 		require.NoError(t, r.err, platforms[i])
-		t.Logf("a link of %s waited %s in addition to its calls %q; %d links of the burst were still waiting", platforms[i], r.delay, r.calls, r.waiting)
+		t.Logf("a link of %s waited %s in addition to its calls %q; %d of the 500 links were still waiting", platforms[i], r.delay, r.calls, r.waiting)
 		require.LessOrEqual(t, r.delay, maxDelay, platforms[i])
 		require.NotEmpty(t, r.calls, platforms[i])
-		require.Greater(t, r.waiting, int64(100), "%s: more than 100 videos of the burst must still be waiting when the single link is fetched", platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: more than 100 of the 500 links must still be waiting when the single link is fetched", platforms[i])
 	}
 }

@@ -74,11 +74,11 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 				p, prefix = link.Facebook, "https://www.facebook.com/reel/"
 			}
 			id := w.sandbox.World().Find(p, sandbox.Normal)
-			tracked := w.track(prefix + id)
+			tracked := w.trackVideos(prefix + id)
 			if c.says != nil {
 				w.waitForLog(c.says...)
 			}
-			w.waitUntil("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
+			w.waitUntil("the source must be called at least three times", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
 				require.Nil(t, w.video(tracked[0]).LatestViews, "counts must not be stored while the source fails")
 			}
@@ -113,7 +113,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.startCollector()
 	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
-	tracked := w.track("https://youtu.be/" + id)
+	tracked := w.trackVideos("https://youtu.be/" + id)
 	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
 	require.Positive(t, before)
@@ -124,7 +124,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.sendControl(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
-	w.waitUntil("the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.waitUntil("the stored views must grow", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
@@ -132,7 +132,7 @@ func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.startCollector()
 	deleted := w.sandbox.World().Find(link.YouTube, sandbox.BecomesDeleted)
-	tracked := w.track("https://youtu.be/" + deleted)
+	tracked := w.trackVideos("https://youtu.be/" + deleted)
 	correct, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
 	require.True(t, ok)
 	if correct.State == sandbox.Deleted {
@@ -155,15 +155,15 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	for i := range links {
 		links[i] = fmt.Sprintf("https://www.youtube.com/watch?v=shared%04dA", i)
 	}
-	tracked := w.track(links...)
+	tracked := w.trackVideos(links...)
 	w.startCollector()
 	w.startCollector()
-	w.waitUntil("every video was claimed", func() bool {
+	w.waitUntil("every video must be claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})
-	w.waitUntil("every video has counts or an error", func() bool {
+	w.waitUntil("every video must have counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
 			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {

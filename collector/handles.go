@@ -36,8 +36,8 @@ func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 // search is the state of the search for one video at a source that needs the handle of the video's account. Each call tries one of the known
 // handles.
 type search struct {
-	tried     []string       // handles from callers' links that were tried; "" for a link without a handle
-	confirmed *source.Result // result of the call with the confirmed handle, if this call did not find the video; otherwise nil
+	tried     []string       // the claimed handles that were tried; "" for a link without a handle
+	confirmed *source.Result // result of the call with the confirmed handle; nil if there was no such call, or if it found the video
 }
 
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
@@ -55,9 +55,9 @@ func (all searches) searchFor(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch decides how the search continues after the source has answered the request t with the result r. If the video was not found and
-// a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and final is the
-// result of the whole search.
+// continueSearch decides how the search continues after the source has given the result r. If the video was not found and another claimed
+// handle is left, nextRequest is the request with this handle. In all other cases, nextRequest is nil, and final is the result of the
+// whole search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
@@ -81,9 +81,9 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 	return r, &rest
 }
 
-// finalResult returns the result of the whole search. If a call with the confirmed handle was made, the result of this call is the result
-// of the search. Otherwise, if the video was not found under the handles from callers' links, the class of the result is Unconfirmed: the
-// video may exist under another handle. In all other cases, finalResult returns lastResult, the result of the last call.
+// finalResult returns the result of the whole search. If the confirmed handle was tried, it is the result of that call. If only claimed
+// handles were tried and the video was not found, the class of the result is Unconfirmed: the video may exist under another handle. In
+// all other cases, it is lastResult, the result of the last call.
 func (s *search) finalResult(lastResult source.Result) source.Result {
 	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, lastResult.Class))
 	switch {

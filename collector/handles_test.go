@@ -18,7 +18,7 @@ import (
 )
 
 // handleTest is the state of a test in which organisations track the same video by links with correct and wrong handles. The handle in a link is
-// called a claimed handle, because no source has confirmed it yet. The collector fetches only when the test calls fetchNext.
+// called a claimed handle, because no source has confirmed it yet. The collector fetches only when the test calls advanceAndFetch.
 type handleTest struct {
 	*testSystem
 	platform  link.Platform
@@ -61,8 +61,8 @@ func (c *handleTest) video(tn tenant) store.Video {
 	return v
 }
 
-// fetchNext advances the clock to the time of the next scheduled fetch, and then fetches the video once.
-func (c *handleTest) fetchNext() {
+// advanceAndFetch advances the clock to the time of the next scheduled fetch, and then fetches the video once.
+func (c *handleTest) advanceAndFetch() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
 	if next.After(c.db.Clock.Now()) {
@@ -79,12 +79,12 @@ func (c *handleTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
 		require.Less(c.t, n, fetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
-		c.fetchNext()
+		c.advanceAndFetch()
 	}
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // if the shares are stored, the counts may come from the insights of the authorized account, which differ from the public counts
+	if v.LatestShares == nil { // if the shares are stored, the counts can differ from the public counts, because they come from the insights of the authorized account
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)
@@ -95,7 +95,7 @@ type handlesCase struct {
 	platform link.Platform
 	sources  func(*testSystem) []source.Source
 	id       func(*testSystem) string
-	// link returns a link to the video with the given id. The link contains the handle, or no handle if handle is empty.
+	// link returns a link to the video with the given id. If the handle is "", the link contains no handle.
 	link func(handle, id string) string
 }
 
@@ -115,7 +115,7 @@ var byHandle = map[string]handlesCase{
 	"Instagram reel of the authorized account": {link.Instagram, (*testSystem).metaSources, (*testSystem).reelOfAuthorizedAccount, instagramReel},
 	"Facebook video": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
-	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} },
+	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displayAPISource()} },
 		func(w *testSystem) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
@@ -132,7 +132,7 @@ func (w *testSystem) reelOfAuthorizedAccount() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"the video is fetched with the wrong handle before the correct handle is tracked": 0, "the wrong handle is tracked first": 1, "the correct handle is tracked first": 2} {
+		for order, honestFirst := range map[string]int{"a link with the wrong handle, a fetch, a link with the correct handle": 0, "a link with the wrong handle, a link with the correct handle": 1, "a link with the correct handle, a link with the wrong handle": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -144,7 +144,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 					switch honestFirst {
 					case 0:
 						c.newTenant(s.link("natgeo", id))
-						c.fetchNext()
+						c.advanceAndFetch()
 						honest = c.newTenant(s.link(correct.Account.Handle, id))
 					case 1:
 						c.newTenant(s.link("natgeo", id))
@@ -165,7 +165,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before and 25 after the correct one": 25, "50 wrong handles after the correct one": 50} {
 		for _, fetched := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, video fetched before the correct handle is tracked: %v", order, fetched), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, a fetch before the correct handle: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -178,7 +178,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 					}
 					attack(0, 50-attackersAfter)
 					if fetched && attackersAfter < 50 {
-						c.fetchNext()
+						c.advanceAndFetch()
 					}
 					honest := c.newTenant(instagramReel(correct.Account.Handle, id))
 					attack(50-attackersAfter, 50)
@@ -192,7 +192,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 // A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
-	for order, first := range map[string]bool{"link without a handle before the other link": true, "link without a handle after the other link": false} {
+	for order, first := range map[string]bool{"a link without a handle before a link with a wrong handle": true, "a link without a handle after a link with a wrong handle": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -226,7 +226,7 @@ func TestWrongHandleInALink_doesNotMarkTheVideoAsGone(t *testing.T) {
 			}
 			c.newTenant(s.link(wrong, id))
 			for range 6 {
-				c.fetchNext()
+				c.advanceAndFetch()
 				require.Equal(t, []string{"active"}, storetest.Column[string](t, c.db, "SELECT state FROM fetch_targets"))
 			}
 		})
@@ -250,7 +250,7 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 	})
 }
 
-func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testing.T) {
+func TestConfirmedHandle_isReplacedByAHandleFromALinkAfterARename(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -263,7 +263,7 @@ func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testi
 		db.Clock.Advance(time.Hour)
 		c.newTenant(instagramReel("natgeo", id))
 		c.newTenant(instagramReel("renamed.since", id))
-		c.fetchNext()
+		c.advanceAndFetch()
 		require.Greater(t, *c.video(honest).LatestUpdatedAt, before)
 		require.Equal(t, "renamed.since", c.video(honest).Username)
 		require.Equal(t, []string{"renamed.since"}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))

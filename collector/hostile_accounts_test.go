@@ -22,7 +22,7 @@ import (
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// These are the expected outcomes of the fetches of the two accounts.
+	// the expected outcomes of fetching the two accounts
 	known, unfetched outcome
 	listsOnly        bool // if true, only the answers with an account's list of videos are changed, and the scenario runs only with sources that request this list by separate calls
 	onlyIf           func(testedSource) bool
@@ -34,7 +34,7 @@ var followerKeys = []string{"subscriberCount", "followers_count", "follower_coun
 // setFollowers returns a tamperFunc that replaces every number of followers in an answer by the given value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
-		root := visitNodes(s.decoded(), func(key string, v any) any {
+		root := visitNodes(s.decodedBody(), func(key string, v any) any {
 			if slices.Contains(followerKeys, key) {
 				return value
 			}
@@ -59,7 +59,7 @@ func forgeFollowers(n int64) tamperFunc {
 // setTexts sets each JSON member with one of the names to the given text, if the value of the member is a string.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
-		root := visitNodes(s.decoded(), func(key string, v any) any {
+		root := visitNodes(s.decodedBody(), func(key string, v any) any {
 			if _, is := v.(string); is && slices.Contains(names, key) {
 				return text
 			}
@@ -90,7 +90,7 @@ func accountScenarios() []accountScenario {
 		add(accountScenario{name: "followers: " + name, tamper: setFollowers(value), known: temporary, unfetched: temporary})
 	}
 	add(
-		accountScenario{name: "null instead of the followers", tamper: setFollowers(null), known: "ok", unfetched: "ok"},
+		accountScenario{name: "null instead of the followers", tamper: setFollowers(jsonNull), known: "ok", unfetched: "ok"},
 		accountScenario{name: "zero followers", tamper: forgeFollowers(0), known: heldBack, unfetched: "ok"},
 		accountScenario{name: "a single follower", tamper: forgeFollowers(1), known: heldBack, unfetched: "ok"},
 		accountScenario{name: "a script in the bio", tamper: setTexts("<script>alert(1)</script>", "bio", "biography", "about", "signature", "description", "bio_description"), known: "ok", unfetched: "ok"},
@@ -100,16 +100,16 @@ func accountScenarios() []accountScenario {
 		"JSON with 10,000 levels":                   replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)),
 		"ten megabytes of spaces before the answer": changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), "a gzip bomb": gzipBomb,
 		"an answer cut in the middle": changeBody(func(b []byte) []byte { return b[:len(b)/2] }), "a body that has the answer twice": changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }),
-		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a connection that is closed before the answer": closeConnection, "a connection that is closed in the middle of the answer": abortBody,
-		"status 500": respondWith(500, jsonError), "status 503 with HTML": respondWith(503, htmlPage)} {
+		"a redirect": respondWithStatus(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a connection that is closed before the answer": closeConnection, "a connection that is closed in the middle of the answer": abortBody,
+		"status 500": respondWithStatus(500, jsonError), "status 503 with HTML": respondWithStatus(503, htmlPage)} {
 		add(accountScenario{name: name, tamper: tamper, known: temporary, unfetched: temporary},
 			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	}
 	add(
-		accountScenario{name: "status 401", tamper: respondWith(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
-		accountScenario{name: "status 402", tamper: respondWith(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
-		accountScenario{name: "status 429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
-		accountScenario{name: "a list with status 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "status 401", tamper: respondWithStatus(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
+		accountScenario{name: "status 402", tamper: respondWithStatus(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
+		accountScenario{name: "status 429", tamper: respondWithStatus(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
+		accountScenario{name: "a list with status 429", tamper: respondWithStatus(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
@@ -150,7 +150,7 @@ func (r *accountRun) trackAccount(index int) {
 	r.refs[index] = store.AccountRef{ID: out[0].AccountID}
 }
 
-func (r *accountRun) fetchDue() {
+func (r *accountRun) fetchDueTargets() {
 	r.t.Helper()
 	r.callTimes = append(r.callTimes, r.db.Clock.Now())
 	for busy := true; busy; {
@@ -231,7 +231,7 @@ func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 	r.handles = [2]string{h.unusedAccount(), h.unusedAccount()}
 	defer (&scenarioRun{hostileTest: h, t: t}).endScenario()
 	r.trackAccount(0)
-	r.fetchDue()
+	r.fetchDueTargets()
 	before := r.requireTrueCounts(0)
 	require.NotNil(t, before.LatestFollowersCount, "%s", h.logged)
 	h.db.Clock.Advance(25 * time.Hour)
@@ -253,7 +253,7 @@ func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 		r.tampering.listedIDs = append(r.tampering.listedIDs, uploads...)
 	}
 	h.active.Store(r.tampering)
-	r.fetchDue()
+	r.fetchDueTargets()
 	require.Positive(t, r.tampering.changedAnswers.Load(), "at least one answer of the platform must have been changed")
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
@@ -283,7 +283,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 				next = max(next, p.BlockedUntil)
 			}
 			r.db.Clock.Set(laterTime(next.Time(), r.db.Clock.Now().Add(time.Second)))
-			r.fetchDue()
+			r.fetchDueTargets()
 		}
 		state, _, fetched, _, _ := r.target(i)
 		require.Greater(r.t, fetched, broken, "account %d must be fetched again after the platform answers correctly: %s", i, r.logged)

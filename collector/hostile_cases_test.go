@@ -16,29 +16,29 @@ import (
 type scenario struct {
 	name   string
 	tamper tamperFunc
-	// want has the expected outcomes for all sources that are not in wantBySource.
+	// These are the expected outcomes. wantBySource has exceptions for some sources.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoCorrect maps the name of a source to further outcomes that are also correct. If a video was fetched before, the source "youtube" can
-	// request it in two ways: with the method that returns titles, together with new videos, or with the method that returns only counts.
+	// alsoCorrect maps the name of a source to outcomes that are correct, too. The source "youtube" has two methods for a video that was
+	// fetched before, and their outcomes can differ.
 	alsoCorrect map[string]outcomes
-	// missing has the names of the counts that the changed answer does not contain. The stored values of these counts stay unchanged.
+	// missing has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
 	missing []string
-	onlyIf  func(testedSource) bool // function that returns true for the sources with which the scenario runs; nil means all sources
-	// If bothKnown is true, the platform changes its answers about the two videos that were fetched before. Otherwise it changes its answers
-	// about one of them ("known") and about the video that was not fetched before ("unfetched"). See outcomes.
+	onlyIf  func(testedSource) bool // returns true for the sources that the scenario tests; nil means all sources
+	// If bothKnown is true, the platform changes its answers about the two videos that were fetched before. If it is false, the platform
+	// changes its answers about "known" and "unfetched". See outcomes.
 	bothKnown  bool
 	otherCalls bool          // if true, only the answers to calls without a video id are changed, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// changesAnswersAbout returns true if the platform sends changed answers about the video with the given index. Video 0 was fetched before,
-// and video 1 was not. About video 2, the answers usually stay correct: see outcomes.
+// changesAnswersAbout returns true if the platform changes its answers about the video with the given index. The index is 0 for "known",
+// 1 for "unfetched" and 2 for "unaffected": see outcomes.
 func (s scenario) changesAnswersAbout(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantedOutcomes returns the expected outcomes for a source. If the source fetches each video by a separate call, changed answers about one
+// wantedOutcomes returns the expected outcomes for a source. If each call of the source fetches only one video, changed answers about one
 // video do not affect the other videos.
 func (s scenario) wantedOutcomes(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
@@ -101,15 +101,15 @@ func invalidCountScenarios() []scenario {
 	for _, name := range []string{"likes", "comments", "shares", "bookmarks"} {
 		all = append(all,
 			scenario{name: name + ": an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
-			scenario{name: name + ": a number beyond 2^63", tamper: setCounts(rawText("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
+			scenario{name: fmt.Sprintf("%s: a number beyond 2^63", name), tamper: setCounts(rawText("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
 	}
 	return append(all,
 		scenario{name: "only negative counts", tamper: setCounts(-5), want: itemsFail},
 		scenario{name: "NaN without quotes", tamper: setCounts(rawText("NaN"), "views"), want: allFail},
 		scenario{name: "views with a leading zero", tamper: setCounts(rawText("0012"), "views"), want: allFail},
-		scenario{name: "two values of the views", tamper: duplicateViews(7), want: allFail},
-		scenario{name: "numbers as strings", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
-		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
+		scenario{name: "two different numbers of views", tamper: duplicateViews(7), want: allFail},
+		scenario{name: "strings instead of numbers", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
+		scenario{name: "numbers instead of strings", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
 // plausibleCountScenarios returns scenarios in which counts are missing, or are wrong although they are valid numbers.
@@ -143,8 +143,8 @@ func plausibleCountScenarios() []scenario {
 
 // wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItemScenarios() []scenario {
-	// Instagram and the Display API of TikTok find a video in the list of its account. The account of the video that was never fetched is known
-	// only from a caller's link. So this video may belong to another account.
+	// Instagram and TikTok's Display API find a video in the list of its account. The account of the unfetched video is known only from a
+	// caller's link. So it may be the wrong account.
 	missing := map[string]outcomes{
 		"instagram": {"missing", "unconfirmed", "ok"}, "tiktok display": {"missing", "unconfirmed", "ok"}, "tiktok research": {"missing", "missing", "ok"},
 	}
@@ -238,10 +238,10 @@ func redirectScenarios() []scenario {
 	for _, to := range []string{"http://169.254.169.254/latest/meta-data/", "http://127.0.0.1:1/", "http://[::1]:1/", "http://10.0.0.1/", "file:///etc/passwd",
 		"//evil.example/", "javascript:alert(1)", "%zz://", strings.Repeat("a", 100_000)} {
 		name := to[:min(len(to), 40)]
-		all = append(all, scenario{name: fmt.Sprintf("a redirect to %s", strings.ReplaceAll(name, "/", "_")), tamper: respondWith(http.StatusFound, jsonError, "Location", to), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("a redirect to %s", strings.ReplaceAll(name, "/", "_")), tamper: respondWithStatus(http.StatusFound, jsonError, "Location", to), want: allFail})
 	}
 	for _, code := range []int{300, 301, 303, 307, 308} {
-		all = append(all, scenario{name: fmt.Sprintf("a redirect with status %d", code), tamper: respondWith(code, htmlPage, "Location", "http://169.254.169.254/"), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("a redirect with status %d", code), tamper: respondWithStatus(code, htmlPage, "Location", "http://169.254.169.254/"), want: allFail})
 	}
 	return all
 }

@@ -49,12 +49,12 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// tamper returns a function that changes an answer in one to three places. The changes depend only on the seed and on the number of the
-// answer. The function never writes a wrong count that is plausible, because the collector could not detect it.
-func (g *generator) tamper(seed, n uint64) tamperFunc {
+// newTamperFunc returns a function that changes an answer in one to three places. The changes depend only on the seed and on the number
+// of the answer. The function never writes a wrong count that is plausible, because the collector could not detect it.
+func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
 		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers
-		root := s.decoded()
+		root := s.decodedBody()
 		if root == nil || g.rng.IntN(10) == 0 {
 			g.changeBytes(s)
 			return
@@ -91,8 +91,8 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes replaces every node of a JSON value, children before parents, by the result of a function. If the function returns nil, the node
-// stays. For a list element, the function gets the key of the list.
+// visitNodes replaces each node of a JSON value by the result of a function: first the inner nodes, at last the whole value. If the
+// function returns nil, the node stays. The function also gets the key of the node; an element of a list has the key of the list.
 func visitNodes(root any, replacement func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -122,8 +122,8 @@ func visitNodes(root any, replacement func(key string, v any) any) any {
 	return walk("", root)
 }
 
-// null is returned by callbacks of visitNodes to write a JSON null. If they returned nil, the node would stay unchanged.
-var null = rawText("null")
+// jsonNull is the result with which a callback of visitNodes writes a JSON null. The result nil leaves the node unchanged.
+var jsonNull = rawText("null")
 
 // replaceNode returns a random replacement of a JSON node. If single is true, the caller must not change any other node of the answer,
 // because a second change could make wrong counts plausible.
@@ -179,8 +179,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// maySwap returns true if the values of two JSON members may be swapped: if neither is a count, or if both are counts and one of them is the
-// views. The collector could not detect any other swap.
+// maySwap returns true if the values of two JSON members may be swapped. Two counts may be swapped only if one of them is the views,
+// because the collector detects only this swap. Two values that are not counts may always be swapped.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
@@ -230,7 +230,7 @@ func (g *generator) changeElements(key string, list []any) (any, bool) {
 // invalidValue returns a random invalid value for a JSON member. It never returns zero for likes, comments, shares or bookmarks, because
 // the collector cannot detect a wrong zero in these counts.
 func (g *generator) invalidValue(key string) any {
-	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
+	values := []any{jsonNull, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, rawText("-0"), rawText("1.5"), rawText("1e3"), rawText("1e400"), rawText("9223372036854775807"), rawText("99999999999999999999"), rawText("NaN"), rawText("Infinity"), rawText("'7'"), rawText("007"),
 		rawText(`"\ud800"`), rawText("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
 		rawText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), rawText(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
@@ -267,7 +267,7 @@ func (g *generator) changeBytes(s *response) {
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at+1:])
 	default:
 		whole := []string{"", "null", "[]", "{}", `"ok"`, htmlPage, jsonError, "\xef\xbb\xbf" + string(s.body), string(s.body) + string(s.body)}[g.rng.IntN(9)]
-		g.recordChange("replaced by %.30q", whole)
+		g.recordChange("body replaced by %.30q", whole)
 		s.body = []byte(whole)
 	}
 }
@@ -278,7 +278,7 @@ type tally struct {
 	bySource map[string]map[outcome]int
 }
 
-func (c *tally) add(l testedSource, f outcome) {
+func (c *tally) addOutcome(l testedSource, f outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bySource[l.name] == nil {
@@ -308,13 +308,13 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		if *hostileOut != "" && !t.Failed() {
-			require.NoError(t, os.WriteFile(*hostileOut, []byte(c.report()), 0o644))
+			require.NoError(t, os.WriteFile(*hostileOut, []byte(c.reportText()), 0o644))
 		}
 	})
 }
 
-// sendGeneratedAnswers fetches three videos again and again, up to answersPerRun times. Each time, the platform sends another randomly
-// changed answer. The answers have the numbers n, n+step, n+2*step …
+// sendGeneratedAnswers fetches three videos up to answersPerRun times. Each time, the platform sends another randomly changed answer. The
+// first answer has the number n, and the number grows by step each time.
 func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.beginScenario(t)
@@ -326,16 +326,16 @@ func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) 
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, attempts = 0, state = 'active', suspect = NULL", now)
 		g := &generator{testedSource: h.testedSource}
 		h.logged.reset()
-		r.tampering = &tampering{testedSource: h.testedSource, tamperedIDs: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
+		r.tampering = &tampering{testedSource: h.testedSource, tamperedIDs: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.newTamperFunc(*hostileSeed, uint64(n))}
 		h.active.Store(r.tampering)
-		r.fetchDue()
+		r.fetchDueTargets()
 		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.testedSource.name, *hostileSeed, n, g)
 		require.Positive(t, r.tampering.changedAnswers.Load(), what)
-		r.requireTrueCountsAfter(what)
+		r.requireTrueCountsWithMessage(what)
 		for index := range r.videos {
 			f := r.outcome(index)
 			if index < 2 {
-				c.add(h.testedSource, f)
+				c.addOutcome(h.testedSource, f)
 			}
 			require.Contains(t, []outcome{"ok", heldBack, notNewer, "temporary", "gone", "missing", "unconfirmed", "private", "restricted", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
 			require.Contains(t, []string{"active", "parked"}, r.target(index).state, what)
@@ -345,7 +345,7 @@ func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) 
 	h.dialer.requireOnlyAddress(t, h.url)
 }
 
-func (c *tally) report() string {
+func (c *tally) reportText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	columns, sums, total := []outcome{}, map[outcome]int{}, 0

@@ -33,7 +33,7 @@ import (
 type hostileTest struct {
 	*testSystem
 	testedSource testedSource
-	fast         *store.Store // store of the collector; it does not check SQL as the test store does, because the checks would take most of the time
+	fast         *store.Store // store of the collector, without the SQL checks of the test store, which would take most of the time
 	collector    *collector.Collector
 	source       source.Source
 	logged       *outcomeLog
@@ -47,7 +47,7 @@ type hostileTest struct {
 
 // tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
-	mutex          sync.Mutex // a mutex that is locked while one answer is changed
+	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
 	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
 	tamper         tamperFunc
@@ -235,8 +235,8 @@ func (s *outcomeLog) String() string {
 	return s.text.String()
 }
 
-// decoded returns the decoded JSON of the body, with numbers as json.Number. It returns nil if the body is not JSON.
-func (s *response) decoded() any {
+// decodedBody returns the decoded JSON of the body, with numbers as json.Number. It returns nil if the body is not JSON.
+func (s *response) decodedBody() any {
 	decoder := json.NewDecoder(bytes.NewReader(s.body))
 	decoder.UseNumber()
 	var root any
@@ -282,13 +282,12 @@ func (s *response) encode(root any) {
 	s.body = bytes.ReplaceAll(text, []byte(duplicateMark), nil)
 }
 
-// object is a decoded JSON object.
 type object = map[string]any
 
 // changeEachItem decodes an answer and calls changeItem for each outermost JSON object with an id in tampering.tamperedIDs. It then encodes
 // the changed answer.
 func (b *tampering) changeEachItem(s *response, changeItem func(id string, item object)) {
-	root := s.decoded()
+	root := s.decodedBody()
 	b.walkObjects(root, changeItem)
 	s.encode(root)
 }
@@ -353,11 +352,11 @@ func (b *tampering) changeEachList(s *response, change func(list []any, isTamper
 		}
 		return v
 	}
-	s.encode(walk(s.decoded()))
+	s.encode(walk(s.decodedBody()))
 }
 
-// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of the
-// video and the name of the count, such as "views". The value of the count in the answer is parent[key].
+// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). The function gets the
+// id of the video and the name of the count, such as "views". The count in the answer is parent[key].
 func (b *tampering) changeEachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.changeEachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

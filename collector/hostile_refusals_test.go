@@ -51,32 +51,32 @@ func errorStatusScenarios() []scenario {
 	}
 	all := []scenario{
 		{name: "204", tamper: func(_ *tampering, s *response) { s.status, s.body = http.StatusNoContent, nil }, want: allFail},
-		{name: "401", tamper: respondWith(401, jsonError), want: allWith("auth_failed")},
-		{name: "401 with HTML", tamper: respondWith(401, htmlPage), want: allWith("auth_failed")},
-		{name: "402", tamper: respondWith(402, jsonError), want: allWith("quota_spent")},
-		{name: "402 with HTML", tamper: respondWith(402, htmlPage), want: allFail},
-		{name: "403", tamper: respondWith(403, jsonError), want: allWith("auth_failed"), wantBySource: fallback,
+		{name: "401", tamper: respondWithStatus(401, jsonError), want: allWith("auth_failed")},
+		{name: "401 with HTML", tamper: respondWithStatus(401, htmlPage), want: allWith("auth_failed")},
+		{name: "402", tamper: respondWithStatus(402, jsonError), want: allWith("quota_spent")},
+		{name: "402 with HTML", tamper: respondWithStatus(402, htmlPage), want: allFail},
+		{name: "403", tamper: respondWithStatus(403, jsonError), want: allWith("auth_failed"), wantBySource: fallback,
 			alsoCorrect: map[string]outcomes{"youtube": {"quota_spent", "auth_failed", "quota_spent"}}},
-		{name: "403 with HTML", tamper: respondWith(403, htmlPage), want: allFail},
-		{name: "404", tamper: respondWith(404, jsonError), want: allWith("bad_request"), wantBySource: notFound},
-		{name: "404 with HTML", tamper: respondWith(404, htmlPage), want: allFail, wantBySource: fallback,
+		{name: "403 with HTML", tamper: respondWithStatus(403, htmlPage), want: allFail},
+		{name: "404", tamper: respondWithStatus(404, jsonError), want: allWith("bad_request"), wantBySource: notFound},
+		{name: "404 with HTML", tamper: respondWithStatus(404, htmlPage), want: allFail, wantBySource: fallback,
 			alsoCorrect: map[string]outcomes{"youtube": {"quota_spent", "temporary", "quota_spent"}}},
-		{name: "410", tamper: respondWith(410, jsonError), want: allWith("bad_request")},
-		{name: "418", tamper: respondWith(418, jsonError), want: allWith("bad_request")},
-		{name: "429", tamper: respondWith(429, jsonError), want: allWith("rate_limited")},
-		{name: "429 with HTML", tamper: respondWith(429, htmlPage), want: allWith("rate_limited")},
-		{name: "an unknown status", tamper: respondWith(799, jsonError), want: allFail},
+		{name: "410", tamper: respondWithStatus(410, jsonError), want: allWith("bad_request")},
+		{name: "418", tamper: respondWithStatus(418, jsonError), want: allWith("bad_request")},
+		{name: "429", tamper: respondWithStatus(429, jsonError), want: allWith("rate_limited")},
+		{name: "429 with HTML", tamper: respondWithStatus(429, htmlPage), want: allWith("rate_limited")},
+		{name: "an unknown status", tamper: respondWithStatus(799, jsonError), want: allFail},
 	}
 	for _, after := range []string{"5", "0", "-5", "soon", "99999999999999999999", "1e9", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", strings.Repeat("9", 10_000)} {
-		all = append(all, scenario{name: "429 with Retry-After " + after[:min(len(after), 30)], tamper: respondWith(429, jsonError, "Retry-After", after), want: allWith("rate_limited")})
+		all = append(all, scenario{name: "429 with Retry-After " + after[:min(len(after), 30)], tamper: respondWithStatus(429, jsonError, "Retry-After", after), want: allWith("rate_limited")})
 	}
 	for _, code := range []int{500, 501, 502, 503, 504, 520, 529} {
 		by := map[string]outcomes(nil)
 		if code == 520 {
 			by = vendors("restricted")
 		}
-		all = append(all, scenario{name: fmt.Sprint(code), tamper: respondWith(code, jsonError), want: allFail, wantBySource: by},
-			scenario{name: fmt.Sprintf("%d with HTML", code), tamper: respondWith(code, htmlPage, "Retry-After", "86400000"), want: allFail})
+		all = append(all, scenario{name: fmt.Sprint(code), tamper: respondWithStatus(code, jsonError), want: allFail, wantBySource: by},
+			scenario{name: fmt.Sprintf("%d with HTML", code), tamper: respondWithStatus(code, htmlPage, "Retry-After", "86400000"), want: allFail})
 	}
 	return all
 }

@@ -46,15 +46,15 @@ var (
 	tiktokCounts  = map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}
 )
 
-// testedSources returns all sources with which the tests of hostile answers run.
+// testedSources returns all sources for the tests of hostile answers.
 func testedSources() []testedSource {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
 	maps.Copy(research, tiktokCounts)
 	return []testedSource{
 		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, listCalls: true},
 		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, countsOnly: true},
-		{name: "tiktok display", platform: link.TikTok, source: (*hostileTest).displaySource, counts: tiktokCounts, ownVideos: true, listCalls: true},
-		{name: "tiktok research", platform: link.TikTok, source: (*hostileTest).researchSource, counts: research, lag: sandbox.ResearchLag},
+		{name: "tiktok display", platform: link.TikTok, source: (*hostileTest).displayAPISource, counts: tiktokCounts, ownVideos: true, listCalls: true},
+		{name: "tiktok research", platform: link.TikTok, source: (*hostileTest).researchAPISource, counts: research, lag: sandbox.ResearchLag},
 		{name: "instagram", platform: link.Instagram, source: (*hostileTest).instagramSource,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comments_count"}}},
 		{name: "facebook", platform: link.Facebook, source: (*hostileTest).facebookSource, singleCalls: true, listCalls: true,
@@ -78,14 +78,14 @@ func youtubeSource(h *hostileTest) source.Source {
 	return s
 }
 
-func (h *hostileTest) displaySource() source.Source {
+func (h *hostileTest) displayAPISource() source.Source {
 	s, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast.Queue, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostileTest) researchSource() source.Source {
+func (h *hostileTest) researchAPISource() source.Source {
 	s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
@@ -129,7 +129,7 @@ const (
 )
 
 // findVideos returns three ordinary videos of one account, sorted by views. The third video has at least twice the views of the first, so
-// that their counts cannot be confused. For a source with a lag, the three videos were uploaded within one month.
+// that their counts cannot be confused. If the source returns old counts (lag), the three videos were uploaded within one month.
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {

@@ -67,7 +67,7 @@ func forgeCounts(replacement func(n int64) int64, countNames ...string) tamperFu
 	}
 }
 
-// convertToTypeOf returns a number in the type of a decoded JSON value: as a string if that value is a string, and as a number otherwise.
+// convertToTypeOf returns a number in the type of the sample: as a string if the sample is a string, and as a number in all other cases.
 func convertToTypeOf(sample any, n int64) any {
 	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
@@ -164,7 +164,7 @@ func copyCounts(b *tampering, s *response) {
 	if len(found) < 2 {
 		return
 	}
-	root := s.decoded()
+	root := s.decodedBody()
 	b.walkObjects(root, func(id string, item object) {
 		if id != b.tamperedIDs[0] {
 			return
@@ -204,9 +204,9 @@ func replaceBody(body string) tamperFunc {
 	return changeBody(func([]byte) []byte { return []byte(body) })
 }
 
-// respondWith replaces the status and the body of an answer and sets header fields. The last arguments are alternately the name and the
+// respondWithStatus replaces the status and the body of an answer and sets header fields. The last arguments are alternately the name and the
 // value of a header field.
-func respondWith(code int, body string, header ...string) tamperFunc {
+func respondWithStatus(code int, body string, header ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)
 		s.header.Set("Content-Type", "application/json")

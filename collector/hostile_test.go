@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch of a target: "ok" if the counts were stored, "held back" if they are suspicious, or "not newer" if the
-// stored counts are newer. Otherwise it is the class of the result or of the failed call.
+// outcome is the result of one fetch of a target: "ok" if the counts were stored, "held back" if they are suspicious, or "not newer" if
+// the stored counts are newer. If the source gave no counts, it is the class of the result or of the failed call.
 type outcome string
 
 const (
@@ -28,8 +28,8 @@ const (
 )
 
 // outcomes are the outcomes of three videos that are fetched together. Two of them, "known" and "unaffected", were fetched before. The
-// third one, "unfetched", was not. Unless a scenario says otherwise, the platform changes its answers about "known" and "unfetched", but
-// not about "unaffected".
+// third one, "unfetched", was not. In most scenarios, the platform changes its answers about "known" and "unfetched", but not about
+// "unaffected".
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -70,8 +70,8 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	if h.testedSource.countsOnly {
 		first = []int{0, 1, 2}
 	}
-	run.track(first...)
-	run.fetchDue()
+	run.trackVideosAt(first...)
+	run.fetchDueTargets()
 	for _, i := range first {
 		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latestCounts(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
 	}
@@ -79,7 +79,7 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	// The next fetch of all videos requests only counts, so that one call can fetch several videos.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	if !h.testedSource.countsOnly {
-		run.track(1)
+		run.trackVideosAt(1)
 	}
 	run.before = map[string]counts{}
 	for i, v := range run.videos {
@@ -96,7 +96,7 @@ func (r *scenarioRun) endScenario() {
 	}
 }
 
-func (r *scenarioRun) track(indexes ...int) {
+func (r *scenarioRun) trackVideosAt(indexes ...int) {
 	r.t.Helper()
 	links := make([]link.Link, len(indexes))
 	for i, at := range indexes {
@@ -108,8 +108,8 @@ func (r *scenarioRun) track(indexes ...int) {
 	require.NoError(r.t, err)
 }
 
-// fetchDue runs the collector until no target is due.
-func (r *scenarioRun) fetchDue() {
+// fetchDueTargets runs the collector until no target is due.
+func (r *scenarioRun) fetchDueTargets() {
 	r.t.Helper()
 	r.callTimes = append(r.callTimes, r.db.Clock.Now())
 	for busy := true; busy; {
@@ -220,10 +220,10 @@ func (r *scenarioRun) outcome(index int) outcome {
 // (see tampering.forged). It also checks that the totals of the organisation are the sums of the counts of its videos.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
-	r.requireTrueCountsAfter(r.logged.String())
+	r.requireTrueCountsWithMessage(r.logged.String())
 }
 
-func (r *scenarioRun) requireTrueCountsAfter(what string) {
+func (r *scenarioRun) requireTrueCountsWithMessage(what string) {
 	r.t.Helper()
 	sum := counts{}
 	for i, v := range r.videos {
@@ -271,7 +271,7 @@ func (r *scenarioRun) requireRecovery() {
 			next = max(next, p.BlockedUntil)
 		}
 		r.db.Clock.Set(laterTime(next.Time(), r.db.Clock.Now().Add(time.Second)))
-		r.fetchDue()
+		r.fetchDueTargets()
 	}
 	for i, v := range r.videos {
 		at := r.target(i)
@@ -308,7 +308,7 @@ func (r *scenarioRun) fetchTampered(s scenario) {
 	}
 	r.logged.reset()
 	r.active.Store(r.tampering)
-	r.fetchDue()
+	r.fetchDueTargets()
 	require.Positive(r.t, r.tampering.changedAnswers.Load(), "at least one answer of the platform must have been changed")
 }
 

@@ -45,7 +45,7 @@ type compromisedHosts struct {
 	cached       map[string]cachedAnswer
 }
 
-func (h *compromisedHosts) answerWith(link string, redirect int) {
+func (h *compromisedHosts) setHostileLink(link string, redirect int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.link, h.redirect = link, redirect
@@ -161,7 +161,7 @@ func insertPlaceholders(key string, v any) any {
 	return v
 }
 
-// pageTokens returns the JSON members by which platforms and vendors announce that a list has a further page.
+// pageTokens returns the JSON members with which platforms and vendors say that a list has another page.
 func pageTokens() map[string]any {
 	return map[string]any{
 		"nextPageToken": linkPlaceholder, "nextCursor": linkPlaceholder, "cursor": linkPlaceholder, "has_more": true, "more_available": true, "next_max_id": linkPlaceholder, "next_page_id": linkPlaceholder,
@@ -221,7 +221,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Cleanup(client.Close)
 	sources := w.defaultSources(client)
 	ask := func(hostileLink string, redirect int) int64 {
-		attacker.answerWith(hostileLink, redirect)
+		attacker.setHostileLink(hostileLink, redirect)
 		var answered atomic.Int64
 		var work sync.WaitGroup
 		for _, s := range sources {

@@ -38,10 +38,10 @@ import (
 // `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
-	killedYouTube = flag.Int("killed.youtube", 48, "percentage of the videos that are on YouTube, of which one call fetches 50; of other platforms, one call fetches one video")
+	killedYouTube = flag.Int("killed.youtube", 48, "percentage of the videos that are on YouTube (one call fetches 50 of them, but only one video of another platform)")
 	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
-	killedTicks   = flag.Int("killed.ticks", 24, "number of times a day at which the collectors fetch all due targets")
-	killedKills   = flag.Int("killed.kills", 8, "number of times that a collector is killed")
+	killedTicks   = flag.Int("killed.ticks", 24, "how many times a day the collectors fetch all due targets")
+	killedKills   = flag.Int("killed.kills", 8, "how many times a collector is killed")
 	killedCrashes = flag.Int("killed.crashes", 2, "number of database crashes")
 	killedPoll    = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
 	killedOut     = flag.String("killed.out", "", "file to write the report to")
@@ -51,8 +51,7 @@ const (
 	// lastTick is the time of day of the last tick. A tick is a time of day at which the collectors fetch all due targets. No target is
 	// scheduled later in the day, so the last tick includes all targets.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// The clock advances by clockStep if nothing has changed for idlePolls polls: neither the number of calls, nor the number of due or
-	// claimed targets.
+	// If no call was made and the number of due or claimed targets did not change for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
 	clockStep = 2 * time.Second
 	// At the last tick of a day, the collectors also fetch all targets that become due within endOfDayMargin, for example retries.
@@ -144,7 +143,7 @@ type killTest struct {
 
 	mu        sync.Mutex
 	processes []*process
-	faults    []fault // the faults that have not happened yet in the current tick (see lastTick)
+	faults    []fault // the faults that have not happened yet in the current tick
 	countdown atomic.Int64
 	called    atomic.Int64
 	crash     chan struct{}
@@ -153,8 +152,7 @@ type killTest struct {
 	exited    int // number of collector processes that exited without being killed
 }
 
-// fault makes the test kill a collector or crash the database. It happens during a certain call to the platforms in a tick. In a tick, the
-// collectors fetch all targets that are due at one time.
+// fault makes the test kill a collector or crash the database during a certain call to the platforms.
 type fault struct {
 	crash  bool // if true, the database crashes; if false, a collector is killed
 	calls  int64
@@ -217,8 +215,8 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.scheduleNextFault()
 }
 
-// scheduleNextFault sets k.countdown to the number of calls to the platforms after which the first fault in k.faults happens. It sets
-// k.countdown to 0 if k.faults is empty.
+// scheduleNextFault sets k.countdown to the number of calls after which the first fault in k.faults happens, or to 0 if k.faults is
+// empty.
 func (k *killTest) scheduleNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -277,7 +275,7 @@ func (k *killTest) stopCollectors() {
 		<-p.done
 		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(k.t, ok)
-		// A collector process that has just started may not handle SIGTERM yet and is then ended by the signal.
+		// A collector process that has just started may not handle SIGTERM yet. The signal then ends the process.
 		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }
@@ -293,7 +291,7 @@ func (k *killTest) hasWork(dueUntil time.Time) bool {
 	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
-// progress is a measurement during a tick, in which the collectors fetch all due targets.
+// progress is a measurement during a tick.
 type progress struct {
 	calls int64 // number of calls to the platforms so far
 	left  int64 // number of due or claimed targets; -1 if the database does not answer
@@ -346,7 +344,7 @@ func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 			before = now
 		}
 	}
-	// The faults that were planned for calls after the last call of the tick have not happened yet. Cause them now.
+	// The tick had too few calls for the remaining faults. Cause them now.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -371,24 +369,24 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	defer func() { k.t = parent }()
 	faultsByTick := map[int][]fault{}
 	for n := range kills + crashes {
-		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // index of a random tick (see lastTick) that is not on the first day
+		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // index of a random tick that is not on the first day
 		faultsByTick[tick] = append(faultsByTick[tick], fault{crash: n >= kills, calls: 1 + k.rng.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.rng.IntN(2) == 0})
 	}
 	youtube := videos * *killedYouTube / 100
 	instagram := max(10, min(videos/20, (videos-youtube)/2))
 	tiktok := videos - youtube - instagram
 	newPerDay := max(1, min(youtube, tiktok)/10/days)
-	k.track(k.findVideos(link.YouTube, youtube-newPerDay*days, 50), true)
-	k.track(k.findVideos(link.TikTok, tiktok-newPerDay*days, 50), true)
-	k.track(k.findVideos(link.Instagram, instagram, 50), true)
+	k.trackLinks(k.findVideos(link.YouTube, youtube-newPerDay*days, 50), true)
+	k.trackLinks(k.findVideos(link.TikTok, tiktok-newPerDay*days, 50), true)
+	k.trackLinks(k.findVideos(link.Instagram, instagram, 50), true)
 	k.startMissingCollectors()
 	began, started := k.clock.Now(), time.Now()
 	for day := range days {
 		if day > 0 {
 			began = began.Add(24 * time.Hour)
 			k.clock.Set(began)
-			k.track(k.findVideos(link.YouTube, newPerDay, 1), true)
-			k.track(k.findVideos(link.TikTok, newPerDay, 1), true)
+			k.trackLinks(k.findVideos(link.YouTube, newPerDay, 1), true)
+			k.trackLinks(k.findVideos(link.TikTok, newPerDay, 1), true)
 		}
 		apart := 24 * time.Hour / time.Duration(*killedTicks)
 		for n := range *killedTicks {
@@ -399,7 +397,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	k.stopCollectors()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(k.t, n, k.limits[budget], "%s: no more units may be used than the budget has", window)
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: the used units must not exceed the budget", window)
 	}
 	// Run the daily job once more, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))

@@ -52,7 +52,7 @@ func TestMetaSources_countsAndDetailsOfVideosAreStored(t *testing.T) {
 		hidden, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.HiddenLikes), db.Clock.Now())
 		require.True(t, ok)
 		fb := platforms.Find(link.Facebook, sandbox.Normal)
-		tracked := w.track("https://www.instagram.com/"+ig.Account.Handle+"/reel/"+ig.ID+"/", "https://www.instagram.com/"+hidden.Account.Handle+"/p/"+hidden.ID+"/",
+		tracked := w.trackVideos("https://www.instagram.com/"+ig.Account.Handle+"/reel/"+ig.ID+"/", "https://www.instagram.com/"+hidden.Account.Handle+"/p/"+hidden.ID+"/",
 			"https://www.facebook.com/watch/?v="+fb)
 		w.startCollector("meta")
 		w.waitForCounts(tracked)
@@ -116,9 +116,9 @@ func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing
 	otherAccount := w.sandbox.World().Find(link.Instagram, sandbox.Normal)
 	w.startCollector("meta", "sandbox")
 	w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 600})
-	w.track("https://www.tiktok.com/@/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal))
+	w.trackVideos("https://www.tiktok.com/@/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal))
 	w.waitForLog("source paused", "source=vendor:sandbox", "class=rate_limited")
-	tracked := w.track("https://www.instagram.com/reel/"+otherAccount+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
+	tracked := w.trackVideos("https://www.instagram.com/reel/"+otherAccount+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	w.waitForLog("no numbers stored for the target", "source=instagram", "id="+otherAccount, "class=unsupported", "instagram.com/USER/reel/CODE/")
 	w.waitForLog("no numbers stored for the target", "source=instagram", "id=DCXkB8LpR2q", "class=unconfirmed")
 	w.sendControl(http.MethodDelete, "/_control/faults", nil)
@@ -140,9 +140,9 @@ func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T
 	c.newTenant("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {
-		c.fetchNext()
+		c.advanceAndFetch()
 		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "the video must not be gone after fewer than three answers")
 	}
-	c.fetchNext()
+	c.advanceAndFetch()
 	require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
 }

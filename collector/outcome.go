@@ -18,8 +18,8 @@ import (
 // time, because operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
-// lastingClasses contains the classes of answers that are not expected to change within a week. If a source gives such an answer for a
-// target, the source is skipped for a week, as long as another source gives the target's numbers.
+// lastingClasses contains the classes of answers that are not expected to change within a week. A source that gives such an answer for a
+// target is skipped for a week, if another source gives the target's numbers.
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
 // refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
@@ -33,7 +33,7 @@ var refusalRules = map[source.Class]struct {
 	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.Missing:     {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.OtherOwner:  {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
-	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // the state is not gone, because the video may exist under another handle
+	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // the state is not "gone", because the video may exist under another handle
 	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }
@@ -124,8 +124,8 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	return o
 }
 
-// detailsOutcome returns the outcome at the end of an attempt in which one source gave the counts of a video and further sources were asked
-// for its missing details. The source that was asked last gave the result r.
+// detailsOutcome returns the outcome of an attempt in which one source gave the counts of a video, and other sources were asked for its
+// missing details. r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -151,8 +151,8 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// noAnswerOutcome returns the outcome after all sources were asked for a target and none could answer. If a call to one of the sources
-// failed, or if one of them is paused, the target does not count as refused, because this source will be asked again.
+// noAnswerOutcome returns the outcome if none of the sources could answer for a target. If a call to one of them failed, or if one of
+// them is paused, the target does not count as refused: this source will be asked again.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.firstOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -173,7 +173,7 @@ func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now
 	return o
 }
 
-// refusedOutcome returns the outcome after a result without numbers, if no further source is asked.
+// refusedOutcome returns the outcome after a result without numbers, if no other source is asked.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly

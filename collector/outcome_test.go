@@ -66,7 +66,7 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 
 // A failed call before or between refusals does not count as a refusal. So a target needs the same number of refusals to
 // become gone or parked, with or without failed calls.
-func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
+func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		class, other source.Class

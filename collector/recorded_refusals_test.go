@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cause is why a source refuses a call: because of one target, because of the source, or for a reason that the answer does not show.
+// cause says why a source refuses a call: because of one target, because of the source, or for an unknown reason.
 type cause string
 
 const (
@@ -63,7 +63,7 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"a refused parameter", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
-		recordedRefusal{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
+		recordedRefusal{"an account that is not professional", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
 		recordedRefusal{"a missing permission", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
 	facebook := append(slices.Clone(graph),
 		recordedRefusal{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
@@ -114,9 +114,9 @@ type videoSet struct {
 	bad, good []string // ids of the videos that the platform refuses, and ids of the videos about which it answers
 }
 
-// trackVideos tracks videos about which the platform will answer (good), and videos that it will refuse (bad). The bad videos belong to
-// different accounts if the tested source serves more than one account.
-func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
+// newVideoSet tracks videos that the platform will refuse (bad), and other videos (good). The bad videos belong to different accounts if
+// the tested source serves more than one account.
+func (h *hostileTest) newVideoSet(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
@@ -149,15 +149,15 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.testedSource.countsOnly { // fetch the videos once, because calls that request only counts are made only for videos that were fetched before
-		c.fetchDue()
+	if h.testedSource.countsOnly { // fetch the videos once, so that the next calls request only counts
+		c.fetchDueTargets()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	}
 	return c
 }
 
-func (c *videoSet) fetchDue() {
+func (c *videoSet) fetchDueTargets() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -166,9 +166,9 @@ func (c *videoSet) fetchDue() {
 	}
 }
 
-// refuseVideos makes the platform send an error answer to every request that contains one of the bad ids.
+// refuseVideos makes the platform send an error answer to every request that contains one of the ids.
 func (c *videoSet) refuseVideos(r recordedRefusal, ids ...string) {
-	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
+	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWithStatus(r.status, r.body)})
 }
 
 // idsFetchedNow returns the ids whose videos were fetched successfully at the current time of the test's clock.
@@ -213,7 +213,7 @@ func (c *videoSet) resetCallCount() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // there are no calls under the name of the source, because the sandbox counts calls of the Graph API under the name of the platform
+	if sum == 0 { // the sandbox counts calls to the Graph API under the name of the platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
 	c.sendControl(http.MethodDelete, "/_control/calls", nil)
@@ -233,12 +233,12 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 			for _, r := range refusals {
 				t.Run(r.name, func(t *testing.T) {
 					h.restartCollector(10 * time.Second)
-					c := h.trackVideos(t, 3, 2)
+					c := h.newVideoSet(t, 3, 2)
 					defer c.endTest()
 					switch r.cause {
 					case ofSource:
 						c.refuseVideos(r, append(c.bad, c.good...)...)
-						c.fetchDue()
+						c.fetchDueTargets()
 						require.NotEmpty(t, c.activePauses(), h.logged)
 						return
 					case ofTarget:
@@ -246,7 +246,7 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 					case undecided:
 						c.refuseVideos(r, c.bad[0])
 					}
-					c.fetchDue()
+					c.fetchDueTargets()
 					require.Empty(t, c.activePauses(), h.logged)
 					require.Equal(t, c.good, c.idsFetchedNow(c.good), "%s", h.logged)
 					require.NotContains(t, c.idsFetchedNow(c.bad), c.bad[0])
@@ -259,7 +259,7 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 						now := store.InstantOf(h.db.Clock.Now())
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ? WHERE external_id IN (?, ?)", now, now, c.bad[0], c.bad[1])
-						if c.fetchDue(); len(c.activePauses()) > 0 {
+						if c.fetchDueTargets(); len(c.activePauses()) > 0 {
 							break
 						}
 					}
@@ -294,12 +294,12 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 				}
 				calls := map[bool]int{}
 				for _, refused := range []bool{false, true} {
-					c := h.trackVideos(t, videos, bad)
+					c := h.newVideoSet(t, videos, bad)
 					c.resetCallCount()
 					if refused {
 						c.refuseVideos(r, c.bad...)
 					}
-					c.fetchDue()
+					c.fetchDueTargets()
 					require.Empty(t, c.activePauses(), h.logged)
 					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all videos that are not refused must have counts at the same time: %s", h.logged)
 					calls[refused] = c.resetCallCount()

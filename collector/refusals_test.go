@@ -22,10 +22,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scriptedSource is a source of TikTok videos. The function in its field answer decides which calls fail.
+// scriptedSource is a source of TikTok videos. A test decides which of its calls fail.
 type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // function that returns the error of the call for a batch, or nil if the call succeeds; the function may also panic
+	answer func(batch []source.Target) error // returns the error of the call for a batch, or nil if the call succeeds; it may also panic
 
 	mu    sync.Mutex
 	calls [][]string // requested video ids of each call
@@ -58,8 +58,8 @@ func (s *scriptedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 	return results, nil
 }
 
-// callsForVideo returns how many calls to the source requested the video with the given id.
-func (s *scriptedSource) callsForVideo(id string) int {
+// callCountForVideo returns how many calls to the source requested the video with the given id.
+func (s *scriptedSource) callCountForVideo(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(s.calls), func(ids []string) bool { return !slices.Contains(ids, id) }))
@@ -138,8 +138,8 @@ func (s *refusalTest) newCollector() *Collector {
 	return c
 }
 
-// fetchDue runs a collector until no target is due.
-func (s *refusalTest) fetchDue(c *Collector) {
+// fetchDueTargets runs a collector until no target is due.
+func (s *refusalTest) fetchDueTargets(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -148,8 +148,8 @@ func (s *refusalTest) fetchDue(c *Collector) {
 	}
 }
 
-// makeDue makes the targets with the given ids due now, and all other targets due in two days.
-func (s *refusalTest) makeDue(ids ...string) {
+// makeTargetsDue makes the targets with the given ids due now, and all other targets due in two days.
+func (s *refusalTest) makeTargetsDue(ids ...string) {
 	s.t.Helper()
 	now := store.InstantOf(s.db.Clock.Now())
 	s.db.Exec(s.t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
@@ -202,7 +202,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 						}
 						return nil
 					}
-					s.fetchDue(s.Collector)
+					s.fetchDueTargets(s.Collector)
 					require.Equal(t, s.otherIDs(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.pauseClass())
 					require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
@@ -229,7 +229,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 					}
 					return nil
 				}
-				s.fetchDue(s.Collector)
+				s.fetchDueTargets(s.Collector)
 				require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
 				require.Empty(t, s.pauseClass())
 				require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
@@ -240,8 +240,8 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				}
 				for range schedule.FailedParked + 1 {
 					s.db.Clock.Advance(48 * time.Hour)
-					s.makeDue(bad)
-					s.fetchDue(s.Collector)
+					s.makeTargetsDue(bad)
+					s.fetchDueTargets(s.Collector)
 				}
 				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "the target must be parked after repeated failures")
 				require.Empty(t, s.pauseClass())
@@ -261,8 +261,8 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				other := s.newCollector() // fetch with a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
 					require.Empty(t, s.pauseClass(), "the source must not be paused after %d calls", i)
-					s.makeDue(s.ids[i])
-					s.fetchDue([]*Collector{s.Collector, other}[i%2])
+					s.makeTargetsDue(s.ids[i])
+					s.fetchDueTargets([]*Collector{s.Collector, other}[i%2])
 				}
 				require.Equal(t, class, s.pauseClass())
 				require.Equal(t, calls, s.callCount())
@@ -281,8 +281,8 @@ func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
 		s := newRefusalTest(t, db, 1, 2)
 		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
 		for range schedule.FailedParked + 3 {
-			s.makeDue(s.ids[0])
-			s.fetchDue(s.Collector)
+			s.makeTargetsDue(s.ids[0])
+			s.fetchDueTargets(s.Collector)
 			require.Empty(t, s.pauseClass())
 		}
 		require.Equal(t, []string{queue.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
@@ -303,12 +303,12 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 		}
 		other := s.newCollector()
 		for i, c := range []*Collector{s.Collector, other, s.Collector} {
-			s.makeDue(s.ids[i])
-			s.fetchDue(c)
+			s.makeTargetsDue(s.ids[i])
+			s.fetchDueTargets(c)
 		}
 		require.Equal(t, []string{s.ids[1]}, s.fetchedVideos())
 		require.Empty(t, s.pauseClass())
-		require.Equal(t, 1, s.callsForVideo(bad[1]))
+		require.Equal(t, 1, s.callCountForVideo(bad[1]))
 	})
 }
 
@@ -319,7 +319,7 @@ func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
 		s.answer = func([]source.Target) error {
 			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
-		s.fetchDue(s.Collector)
+		s.fetchDueTargets(s.Collector)
 		require.Equal(t, source.AuthFailed, s.pauseClass())
 		require.Equal(t, 1, s.callCount())
 		require.Equal(t, 0, s.failedAttempts(s.ids[0]))
@@ -334,14 +334,14 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 			db := storetest.New(t, "sqlite")
 			s := newRefusalTest(t, db, 50, 50)
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-			s.fetchDue(s.Collector)
+			s.fetchDueTargets(s.Collector)
 			require.Equal(t, class, s.pauseClass())
 			require.LessOrEqual(t, s.callCount(), 11, "after enough targets were refused, the batch must not be divided further")
 			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
-			s.makeDue(s.ids...)
-			s.fetchDue(s.Collector)
-			require.Equal(t, asked+1, s.callCount(), "a batch that is refused again must not be divided, because the source has not answered any call since")
+			s.makeTargetsDue(s.ids...)
+			s.fetchDueTargets(s.Collector)
+			require.Equal(t, asked+1, s.callCount(), "a batch must not be divided again if the source has answered no call since the last refusal")
 			require.Equal(t, class, s.pauseClass())
 		})
 	}
@@ -365,7 +365,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 			}
 			return nil
 		}
-		s.fetchDue(s.Collector)
+		s.fetchDueTargets(s.Collector)
 		require.Len(t, s.fetchedVideos(), 50)
 		require.Equal(t, 7, s.callCount(), "the collector must make one call for 50 targets, two calls for 25 targets each, and four calls for 12 or 13 targets each")
 		require.Empty(t, s.pauseClass())
@@ -383,11 +383,11 @@ func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 		}
 		return nil
 	}
-	s.fetchDue(s.Collector)
+	s.fetchDueTargets(s.Collector)
 	require.Equal(t, 1, s.callCount(), "a call without an answer must not be repeated immediately")
 	for range 8 {
 		s.db.Clock.Advance(10 * time.Minute)
-		s.fetchDue(s.Collector)
+		s.fetchDueTargets(s.Collector)
 	}
 	require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
 }

@@ -74,7 +74,7 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 		"facebook": {link.Facebook, "meta"},
 	} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", old handle reused"}[otherAccount], func(t *testing.T) {
+			t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount]+", "+name, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newTestSystem(t, db)
@@ -113,8 +113,8 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount tracks the account that now has the given handle. Before the rename, another stored account had this handle.
-// requireOtherAccount checks that the two are different accounts, and that the stored followers of the earlier one do not change.
+// requireOtherAccount tracks the account that now has the old handle of a renamed account. It checks that the two accounts are different,
+// and that the stored followers of the renamed account do not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -131,7 +131,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(string(p)+map[bool]string{true: ", old handle reused"}[otherAccount], func(t *testing.T) {
+			t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount]+", "+string(p), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newTestSystem(t, db)
@@ -155,14 +155,14 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.waitUntil("the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
+					w.waitUntil("the handle must be marked as reused if another account has it", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
 
 					db.Clock.Advance(8 * 24 * time.Hour) // after eight days, the details of the videos are due again
 					w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
-					w.waitUntil("all videos have the new handle", func() bool {
+					w.waitUntil("all videos must have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
 								return false
@@ -190,7 +190,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.startCollector("meta")
 				w.waitForAccountFetch(ref, 0)
-				w.waitUntil("the videos have counts", func() bool {
+				w.waitUntil("the videos must have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
 				before := w.storedAccount(ref)
@@ -206,7 +206,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 				if otherAccount {
-					w.waitUntil("the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
+					w.waitUntil("the handle must be marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
 					w.requireOtherAccount(handle, ref)
 				}
 			})
@@ -221,7 +221,7 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
-		w.startCollectorWith(w.displaySource(), w.researchSource())
+		w.startCollectorWith(w.displayAPISource(), w.researchAPISource())
 		w.waitForAccountFetch(ref, 0)
 		w.requireHandle(ref, handle)
 

@@ -48,10 +48,10 @@ const simulationStep = 10 * time.Minute
 // simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses another store, which does not check SQL
+	db    *storetest.DB // for the SQL statements of the test; the collector uses another store, which does not check SQL
 	fast  *store.Store
 	clock simulationClock
-	// platformNow returns the time for which the simulated platforms return their counts.
+	// platformNow returns the current time of the simulated platforms.
 	platformNow func() time.Time
 	box         *sandbox.Sandbox
 	client      *fetch.Client
@@ -79,7 +79,7 @@ type simulationClock interface {
 	Advance(d time.Duration)
 }
 
-// scheduledFetch has the time of the last fetch of a target and the time for which its next fetch is scheduled.
+// scheduledFetch has the time of the last fetch of a target and the scheduled time of its next fetch.
 type scheduledFetch struct{ at, next time.Time }
 
 // simulatedDay has the measurements of one day.
@@ -225,8 +225,9 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 	return found
 }
 
-// track tracks each link for random organisations: 30 % of the links for two to four organisations, and the other links for one.
-func (s *simulation) track(links []link.Link, immediate bool) {
+// trackLinks lets random organisations track each link. With a probability of 30 %, two to four organisations track the link. In all
+// other cases, one organisation tracks it.
+func (s *simulation) trackLinks(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}
 	for _, l := range links {
@@ -251,8 +252,8 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	s.tracked = append(s.tracked, links...)
 }
 
-// fetchDue runs the collector until no target is due. It then compares the times of the fetches with the schedule.
-func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
+// fetchDueTargets runs the collector until no target is due. It then compares the times of the fetches with the schedule.
+func (s *simulation) fetchDueTargets(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -277,7 +278,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.scheduled { // targets that were due but were not fetched have been deferred, so their new scheduled times are read as well
+	for id, p := range s.scheduled { // due targets that were not fetched have been deferred, so their new scheduled times are read, too
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -302,8 +303,8 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	}
 }
 
-// countAges returns the median and the 95th percentile of the age of Instagram's stored counts, for each lane.
-func (s *simulation) countAges() map[queue.Lane]quantile {
+// agesOfCounts returns, for each lane, the median and the 95th percentile of the age of Instagram's stored counts.
+func (s *simulation) agesOfCounts() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
 	rows := storetest.Column[string](s.t, s.db, "SELECT base_lane || ' ' || fetched_at FROM fetch_targets WHERE fetched_at IS NOT NULL AND state = 'active' AND source = 'instagram'")
@@ -329,17 +330,17 @@ func (s *simulation) runDay(c *collector.Collector) {
 	before := s.totalUsedUnits()
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
 	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(simulationStep) {
-		s.fetchDue(c, &day)
+		s.fetchDueTargets(c, &day)
 		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
 	for budget, n := range s.totalUsedUnits() {
 		day.calls[budget] = n - before[budget]
 	}
-	day.age, day.throttle = s.countAges(), float64(c.Throttle(link.Instagram))
+	day.age, day.throttle = s.agesOfCounts(), float64(c.Throttle(link.Instagram))
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(s.t, n, s.limits[budget], "%s: no more units may be used than the budget has", window)
+		require.LessOrEqual(s.t, n, s.limits[budget], "%s: the used units must not exceed the budget", window)
 	}
 }
 
@@ -360,9 +361,9 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	instagram := max(30, videos/20)
 	rest := videos - instagram
 	newPerDay := max(1, rest/20/days) // number of new YouTube videos a day; TikTok has the same number
-	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
-	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
-	s.track(s.findVideos(link.Instagram, instagram, 50), false)
+	s.trackLinks(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
+	s.trackLinks(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
+	s.trackLinks(s.findVideos(link.Instagram, instagram, 50), false)
 
 	// Each fetch of an Instagram video needs its own call. In the middle of the simulation, Instagram's budget is too small for all
 	// fetches.
@@ -373,14 +374,14 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // the units are counted from zero, because Instagram's limit is smaller from this day on
+			clear(s.units) // count the used units from zero, because Instagram's budget is smaller from this day on
 			c = s.newCollector(shortBudgets)
 		case shortTo:
 			c = s.newCollector(ampleBudgets)
 		}
 		if day > 0 {
-			s.track(s.findVideos(link.YouTube, newPerDay, 1), true)
-			s.track(s.findVideos(link.TikTok, newPerDay, 1), true)
+			s.trackLinks(s.findVideos(link.YouTube, newPerDay, 1), true)
+			s.trackLinks(s.findVideos(link.TikTok, newPerDay, 1), true)
 		}
 		s.runDay(c)
 		d := s.days[day]
@@ -397,7 +398,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 		}
 	}
 	require.Positive(t, fetches)
-	require.Zero(t, late, "all fetches must be in time (%d fetches)", fetches)
+	require.Zero(t, late, "all %d fetches must be on time", fetches)
 	require.Positive(t, s.days[shortTo-1].throttle, "Instagram's videos must be throttled while the budget is too small")
 	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
 	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// throttleLife is how long the throttles are used before they are computed again from the whole queue. A throttle says how strongly the
-	// number of fetches is reduced, because the budgets of the sources are too small.
+	// throttleLife is how long the throttles are used before they are computed again from the whole queue.
 	throttleLife = 15 * time.Minute
 	// throttleRetry is the delay before throttles are computed again after an error.
 	throttleRetry = time.Minute
@@ -31,7 +30,7 @@ const (
 type throttles struct {
 	byGroup    atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updateLock sync.Mutex
-	until      time.Time // the time at which the throttles are computed again; may only be used by the worker that has locked updateLock
+	until      time.Time // the time at which the throttles are computed again; protected by updateLock
 }
 
 // planFor returns the intervals and the throttle that decide how often a target is fetched.
@@ -47,8 +46,8 @@ func (c *Collector) throttleFor(t queue.Target) schedule.Throttle {
 	return 0
 }
 
-// updateThrottles replaces outdated throttles by new ones, which it computes from the queue and the budgets. It also publishes again which
-// source is asked first for which targets, so that a target whose source is no longer configured gets another source.
+// updateThrottles replaces outdated throttles by new ones, which it computes from the queue and the budgets. It also calls publishRoutes,
+// which gives another source to each target whose source is no longer configured.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
 	if !c.throttles.updateLock.TryLock() {
@@ -64,12 +63,12 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	}
 	supply := c.availableUnits(now)
 	var of map[schedule.Group]schedule.Throttle
-	if len(supply) > 0 { // if supply is empty, no budget is limited and nothing is throttled
+	if len(supply) > 0 { // without a limited budget, nothing is throttled
 		demand, err := c.queue.Demand(ctx)
 		if err != nil {
 			return err
 		}
-		of = schedule.FitThrottles(c.groupNeeds(demand, now), supply, c.Intervals)
+		of = schedule.FitThrottles(c.needsOfGroups(demand, now), supply, c.Intervals)
 		for g, s := range of {
 			if s != c.throttleFor(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
@@ -99,9 +98,9 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	return supply
 }
 
-// groupNeeds returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of
+// needsOfGroups returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of
 // targets in the queue, and the cost of fetching one target of the group.
-func (c *Collector) groupNeeds(targetCounts []queue.Demand, now time.Time) []schedule.Need {
+func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range targetCounts {
 		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
@@ -109,17 +108,17 @@ func (c *Collector) groupNeeds(targetCounts []queue.Demand, now time.Time) []sch
 		if at < 0 {
 			sample := c.requestFor(d.Sample, now)
 			at = len(needs)
-			needs = append(needs, schedule.Need{Group: g, Counts: c.fetchCosts(sample, false), Details: c.fetchCosts(sample, true)})
+			needs = append(needs, schedule.Need{Group: g, Counts: c.costsOfFetch(sample, false), Details: c.costsOfFetch(sample, true)})
 		}
 		needs[at].Targets = append(needs[at].Targets, d)
 	}
 	return needs
 }
 
-// fetchCosts returns what it costs to fetch one target like the sample. It returns one cost for each plan of the sources (Source.Plan), in
-// the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this budget. All targets
-// of a full batch share the units of a call evenly.
-func (c *Collector) fetchCosts(sample source.Target, details bool) []map[string]float64 {
+// costsOfFetch returns what it costs to fetch one target like the sample. The result has one cost for each plan of the sources
+// (Source.Plan), in the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this
+// budget. If a call fetches several targets, each of them takes the same share of its units.
+func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64
 	for _, s := range c.Sources {

@@ -19,7 +19,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		w := newTestSystem(t, db)
 		now := db.Clock.Now()
 		long := now.AddDate(0, 0, -150)
-		id := w.track("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
+		id := w.trackVideos("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
 		for n := range 21 {
 			at := store.InstantOf(long.AddDate(0, 0, n))
 			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: store.SandboxSource, State: "active", NextAt: at,
@@ -33,7 +33,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 
 		w.startCollector()
 		w.waitForLog("msg=upkeep", "weeks_written=")
-		w.waitUntil("the job is finished", func() bool {
+		w.waitUntil("the job must be finished", func() bool {
 			next := storetest.Column[int64](t, db, "SELECT next_at FROM jobs WHERE token IS NULL AND name = 'upkeep'")
 			return len(next) == 1 && store.Instant(next[0]).Time().Equal(now.Truncate(24*time.Hour).Add(27*time.Hour))
 		})
@@ -62,7 +62,7 @@ func TestUpkeep_deletesExpiredIdempotencyKeysAndShortLinks(t *testing.T) {
 		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))
 		db.Clock.Advance(25 * time.Hour)
 		w.startCollector()
-		w.waitUntil("the expired rows are deleted", func() bool {
+		w.waitUntil("the expired rows must be deleted", func() bool {
 			return storetest.Column[int64](t, db, "SELECT (SELECT COUNT(*) FROM idempotency_keys) + (SELECT COUNT(*) FROM short_links)")[0] == 0
 		})
 	})

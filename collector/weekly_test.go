@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// callsFor returns how many calls to the API of a source have requested the video with the given id. The sandbox records the calls.
-func (w *testSystem) callsFor(source, id string) (calls int) {
+// callCountForVideo returns how many calls to the API of a source have requested the video with the given id. The sandbox records the calls.
+func (w *testSystem) callCountForVideo(source, id string) (calls int) {
 	w.t.Helper()
 	var log map[string]struct {
 		Batches [][]string `json:"batches"`
@@ -35,7 +35,7 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
-			return append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)
+			return append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // a video of an account that has not authorized the Display API, so only the vendor returns it
@@ -49,8 +49,8 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NotNil(t, c.video(video).LatestViews)
-		require.GreaterOrEqual(t, c.callsFor("vendor", id), 28, "the vendor must be asked every day")
-		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "the Display API must be asked at most once a week")
-		require.GreaterOrEqual(t, c.callsFor("tiktok_display", id), 4, "the Display API must be asked every week, because it may return the video later")
+		require.GreaterOrEqual(t, c.callCountForVideo("vendor", id), 28, "the vendor must be asked every day")
+		require.LessOrEqual(t, c.callCountForVideo("tiktok_display", id), 5, "the Display API must be asked at most once a week")
+		require.GreaterOrEqual(t, c.callCountForVideo("tiktok_display", id), 4, "the Display API must be asked every week, because it may return the video later")
 	})
 }

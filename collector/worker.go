@@ -27,12 +27,12 @@ import (
 const (
 	// claimTimeout is the time limit for all database queries that one claim needs.
 	claimTimeout = 30 * time.Second
-	// leaseMargin is added to the timeout of a fetch to get the length of the lease, so that the lease also covers storing the answers.
+	// leaseMargin is how much longer a lease lasts than the timeout of its fetch. In this time, the answers are stored.
 	leaseMargin = time.Minute
 	// accountTimeout is the timeout of the fetch of one account. It is long because some sources return thousands of videos in pages of
 	// ten.
 	accountTimeout = time.Hour
-	// minCandidates is the smallest value of workerGroup.candidates, the number of due targets from which the targets of one call are chosen.
+	// minCandidates is the smallest value of workerGroup.candidates.
 	minCandidates = 10
 )
 
@@ -43,9 +43,9 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is the state that all workers of one source share. If only one worker is free, it claims only targets for which an
-// organisation waits, and only if the organisation has no other claimed target in the queue of the source. The targets of one organisation
-// therefore never occupy all workers of a slow source.
+// workerGroup is the state that all workers of one source share. The last free worker claims only targets for which an organisation
+// waits. It skips organisations that already have a claimed target at the source. So one organisation cannot occupy all workers of a slow
+// source.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // locked while a worker claims or waits for the next poll, so that an idle source causes few queries
@@ -76,8 +76,8 @@ func (c *Collector) newWorkers(s source.Source) []*worker {
 	return workers
 }
 
-// run repeatedly calls claimAndFetch until ctx ends. It calls stop in two cases: the source gives numbers of a sandbox and the database has
-// real numbers, or the source gives real numbers and the database has numbers of a sandbox.
+// run calls claimAndFetch again and again until ctx ends. It calls stop in two cases: the source is a sandbox and the database has real
+// numbers, or the source is real and the database has numbers of a sandbox.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.runSafely(ctx, func() error { _, err := w.claimAndFetch(ctx, true); return err }, "source", w.source.Name())
@@ -86,13 +86,13 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 		if err != nil && ctx.Err() == nil {
 			w.Logger.ErrorContext(ctx, "cannot collect a batch of targets", "source", w.source.Name(), "error", err)
-			wait(ctx, schedule.Jitter(w.Poll), nil)
+			sleep(ctx, schedule.Jitter(w.Poll), nil)
 		}
 	}
 }
 
-// claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. If
-// waitIfIdle is true, it then waits for the poll interval before it returns.
+// claimAndFetch claims the targets of one call, fetches them and stores the answers. If no target is due, it returns false. If waitIfIdle
+// is also true, it waits for the poll interval before it returns.
 func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool, err error) {
 	ctx, claim, err := w.claim(ctx, waitIfIdle)
 	defer func() { endCollectSpan(ctx, claim, err) }()
@@ -125,9 +125,9 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.releaseWorker is called. If no
-// target is due, the returned claim is empty. If waitIfIdle is true, claim then waits for the poll interval before it returns. If a target
-// is due, claim starts a span, and the returned context contains this span.
+// claim leases the targets of one call to this collector. If no target is due, the returned claim is empty. If waitIfIdle is also true,
+// claim then waits for the poll interval before it returns. If a target is due, the returned context contains a new span. If targets are
+// claimed, the worker counts as busy until workerGroup.releaseWorker is called.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -146,9 +146,9 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	case err != nil:
 		return ctx, queue.Claim{}, err
 	case len(claim.Targets) > 0:
-		w.group.countBusy(claim, 1)
+		w.group.updateBusyCount(claim, 1)
 	case waitIfIdle:
-		wait(ctx, schedule.Jitter(w.Poll), w.group.free)
+		sleep(ctx, schedule.Jitter(w.Poll), w.group.free)
 	}
 	return ctx, claim, nil
 }
@@ -174,9 +174,9 @@ func (g *workerGroup) claimableKinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// countBusy adds the change, which is 1 or -1, to the number of busy workers. If the claimed target is an account, it also adds the change
+// updateBusyCount adds the change, which is 1 or -1, to the number of busy workers. If the claimed target is an account, it also adds the change
 // to the number of workers that fetch accounts.
-func (g *workerGroup) countBusy(c queue.Claim, change int32) {
+func (g *workerGroup) updateBusyCount(c queue.Claim, change int32) {
 	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
 		g.accounts.Add(change)
@@ -186,7 +186,7 @@ func (g *workerGroup) countBusy(c queue.Claim, change int32) {
 // releaseWorker counts the worker of a claim as free again. It also wakes the worker that waits for the next poll, so that this worker
 // looks for due targets immediately.
 func (g *workerGroup) releaseWorker(c queue.Claim) {
-	g.countBusy(c, -1)
+	g.updateBusyCount(c, -1)
 	select {
 	case g.free <- struct{}{}:
 	default: // the channel still has a value, which will wake the waiting worker
@@ -201,7 +201,7 @@ type call struct {
 	group    string // the result of Source.Group for these targets
 }
 
-// callFor returns the call by which the worker's source is asked for a target.
+// callFor returns the call with which the worker asks its source for a target.
 func (w *worker) callFor(t source.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
@@ -327,8 +327,8 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	return again, err
 }
 
-// addToBatch adds a target to a batch that is not full and whose targets can be requested together with it. If there is no such batch, it
-// adds a new one.
+// addToBatch adds a target to the first batch that is not full and whose targets can be requested together with it. If there is no such
+// batch, it adds a new batch.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {

@@ -14,7 +14,7 @@ import (
 // testName matches the name of a test in a document, in backticks.
 var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 
-func documents(t *testing.T) []string {
+func listDocuments(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("*.md")
 	require.NoError(t, err)
@@ -28,14 +28,14 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	for _, f := range all {
 		exists[f.name] = true
 	}
-	for _, page := range append(documents(t), "../CONTRIBUTING.md") {
+	for _, page := range append(listDocuments(t), "../CONTRIBUTING.md") {
 		for _, m := range testName.FindAllStringSubmatch(readDocument(t, page), -1) {
 			require.True(t, exists[m[1]], "docs/%s names %s, which is not a test", page, m[1])
 		}
 	}
 }
 
-// lastPoint is the number of rows in the table of contract.md, whose ids are A1 to A33.
+// lastPoint is the number of rows in the table of contract.md. Their ids are A1 to A33.
 const lastPoint = 33
 
 func TestContract_everyRowNamesATest(t *testing.T) {
@@ -61,7 +61,7 @@ var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 func TestDocuments_areLinkedAndHaveValidLinks(t *testing.T) {
 	t.Parallel()
 	linked := map[string]bool{}
-	for _, page := range append(documents(t), "../README.md") {
+	for _, page := range append(listDocuments(t), "../README.md") {
 		for _, m := range link.FindAllStringSubmatch(readDocument(t, page), -1) {
 			target := filepath.Join(filepath.Dir(page), m[1])
 			_, err := os.Stat(target)
@@ -71,7 +71,7 @@ func TestDocuments_areLinkedAndHaveValidLinks(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range documents(t) {
+	for _, page := range listDocuments(t) {
 		require.True(t, linked[filepath.Join("..", "docs", page)], "README.md does not link docs/%s", page)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// row is a row of testdata/spec_rows.csv: a requirement of the specification, or the heading of a section if the id has no dash.
+// row is one line of testdata/spec_rows.csv: a requirement of the specification, or the heading of a section if the id has no dash.
 type row struct{ id, statement string }
 
 func (r row) isHeading() bool { return !strings.Contains(r.id, "-") }
@@ -87,8 +87,8 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	requireGenerated(t, "coverage.md", out.String())
 }
 
-// declaredAnswers returns, as Markdown, the operations in openapi.yaml with the status codes that they declare. TestMain of the server's
-// tests checks that each declared status code occurs in a test.
+// declaredAnswers returns a Markdown table of the operations in openapi.yaml and the status codes that they declare. TestMain of the
+// server's tests checks that each declared status code occurs in a test.
 func declaredAnswers(t *testing.T) string {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))

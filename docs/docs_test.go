@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// requireGenerated requires the document with the given name to equal want. With the flag -update, it writes want to the document first.
+// requireGenerated requires that a document has the generated text. With the flag -update, it first writes this text to the document.
 func requireGenerated(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
@@ -64,7 +64,7 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		funcs, wrong, err := testsOf(path)
+		funcs, wrong, err := findTests(path)
 		found, faults = append(found, funcs...), append(faults, wrong...)
 		return err
 	})
@@ -74,9 +74,9 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file. The returned faults are error messages, one for each list of requirements
+// findTests returns the test functions and fuzz targets of a file. The returned faults are error messages, one for each list of requirements
 // that is not above a test.
-func testsOf(path string) (found []testFunc, faults []string, err error) {
+func findTests(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -90,18 +90,18 @@ func testsOf(path string) (found []testFunc, faults []string, err error) {
 			continue
 		}
 		above[f.Doc] = true
-		found = append(found, testFunc{file: name, name: f.Name.Name, rows: rowsIn(f.Doc)})
+		found = append(found, testFunc{file: name, name: f.Name.Name, rows: requirementIDs(f.Doc)})
 	}
 	for _, g := range file.Comments {
-		if !above[g] && len(rowsIn(g)) > 0 {
+		if !above[g] && len(requirementIDs(g)) > 0 {
 			faults = append(faults, fmt.Sprintf("%s: this list of requirements is not in the comment of a test", files.Position(g.Pos())))
 		}
 	}
 	return found, faults, nil
 }
 
-// rowsIn returns the ids of the requirements in a comment.
-func rowsIn(g *ast.CommentGroup) (rows []string) {
+// requirementIDs returns the ids of the requirements in a comment.
+func requirementIDs(g *ast.CommentGroup) (rows []string) {
 	if g == nil {
 		return nil
 	}
@@ -152,7 +152,7 @@ var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen
 
 func TestDocuments_nameFilesThatExist(t *testing.T) {
 	t.Parallel()
-	pages := append(documents(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
+	pages := append(listDocuments(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
 	for _, folder := range []string{"decisions", "evidence"} {
 		more, err := filepath.Glob(folder + "/*.md")
 		require.NoError(t, err)

@@ -61,7 +61,7 @@ func drawHistory(t *testing.T, points []point) string {
 		name  string
 		count int64
 	}{{"views", last.Views}, {"likes", last.Likes}, {"comments", last.Comments}, {"shares", last.Shares}, {"bookmarks", last.Bookmarks}} {
-		text(24+float64(i)*160, 72, "number", thousands(tile.count))
+		text(24+float64(i)*160, 72, "number", formatThousands(tile.count))
 		text(24+float64(i)*160, 92, "muted", tile.name)
 	}
 
@@ -74,7 +74,7 @@ func drawHistory(t *testing.T, points []point) string {
 			text(24, y+4, "muted", label(value))
 		}
 	}
-	draw(viewsTop, viewsHeight, 1_000_000, 500_000, thousands)
+	draw(viewsTop, viewsHeight, 1_000_000, 500_000, formatThousands)
 	var line strings.Builder
 	for i, p := range points {
 		fmt.Fprintf(&line, " %.1f,%.1f", chartLeft+float64(i)*day, viewsTop+viewsHeight-float64(p.Views)/1_000_000*viewsHeight)
@@ -83,7 +83,7 @@ func drawHistory(t *testing.T, points []point) string {
 	fmt.Fprintf(&b, `  <polyline class="line" points="%s"/>`+"\n", strings.TrimSpace(line.String()))
 
 	text(24, gainsTop-12, "muted", "Gain of the day")
-	draw(gainsTop, gainsHeight, 800_000, 400_000, thousands)
+	draw(gainsTop, gainsHeight, 800_000, 400_000, formatThousands)
 	for i, p := range points {
 		height := max(float64(p.Gains)/800_000*gainsHeight, 1)
 		fmt.Fprintf(&b, `  <rect class="bar" x="%.1f" y="%.1f" width="8" height="%.1f"/>`+"\n", chartLeft+float64(i)*day-4, gainsTop+gainsHeight-height, height)
@@ -97,10 +97,10 @@ func drawHistory(t *testing.T, points []point) string {
 	return b.String()
 }
 
-// thousands returns n with a comma between groups of three digits.
-func thousands(n int64) string {
+// formatThousands formats a number with a comma between groups of three digits.
+func formatThousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return fmt.Sprintf("%s,%03d", formatThousands(n/1000), n%1000)
 }

@@ -59,7 +59,7 @@ type Guard struct {
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
 	Addr netip.Addr // the refused IP address of the host; not valid if the host or the port itself is not allowed
-	Why  string     // the reason for the refusal; if Addr is valid, the words after "the address is", such as "private"
+	Why  string     // the reason for the refusal; if Addr is valid, a description of it such as "private"
 }
 
 func (e *RefusedError) Error() string {
@@ -99,18 +99,18 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	addrs, err := g.lookup(ctx, host)
+	addrs, err := g.lookupHost(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	target := target{host: host, reach: reach}
 	var refused, failed error
 	for i, addr := range addrs {
-		if err := target.check(addr); err != nil {
+		if err := target.checkAddress(addr); err != nil {
 			refused = err
 			continue
 		}
-		conn, err := g.dial(ctx, target, network, net.JoinHostPort(addr.String(), port), i == len(addrs)-1)
+		conn, err := g.dialAddress(ctx, target, network, net.JoinHostPort(addr.String(), port), i == len(addrs)-1)
 		if err == nil {
 			return conn, nil
 		}
@@ -122,8 +122,8 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return nil, refused
 }
 
-// lookup returns the IP addresses of a host. It fails if the host has no address.
-func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+// lookupHost returns the IP addresses of a host. It fails if the host has no address.
+func (g *Guard) lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
 	}
@@ -139,15 +139,16 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
 	for i := range addrs {
-		// net.Resolver can return an IPv4 address as an IPv4-mapped IPv6 address. Unmap it, because check refuses IPv4-mapped addresses.
+		// net.Resolver can return an IPv4 address as an IPv4-mapped IPv6 address. Unmap it, because checkAddress refuses IPv4-mapped
+		// addresses.
 		addrs[i] = addrs[i].Unmap()
 	}
 	return addrs, nil
 }
 
-// dial connects to one allowed address of the host. If the host has more addresses after this one, isLast is false, and dial stops after
-// addressTimeout, so that time is left for them.
-func (g *Guard) dial(ctx context.Context, t target, network, address string, isLast bool) (net.Conn, error) {
+// dialAddress connects to one allowed address of the host. If isLast is false, it stops after addressTimeout, so that time is left for the
+// next addresses of the host.
+func (g *Guard) dialAddress(ctx context.Context, t target, network, address string, isLast bool) (net.Conn, error) {
 	if !isLast {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
@@ -156,7 +157,7 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, isL
 	if g.Dial != nil {
 		return g.Dial(ctx, network, address)
 	}
-	d := net.Dialer{Control: t.control}
+	d := net.Dialer{Control: t.checkBeforeConnecting}
 	return d.DialContext(ctx, network, address)
 }
 
@@ -166,17 +167,17 @@ type target struct {
 	reach Reach
 }
 
-// control is the function for net.Dialer.Control. It checks the IP address once more, immediately before the system connects to it.
-func (t target) control(_, address string, _ syscall.RawConn) error {
+// checkBeforeConnecting is the function for net.Dialer.Control. It checks the IP address once more, immediately before the system connects to it.
+func (t target) checkBeforeConnecting(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return &RefusedError{Host: t.host, Why: fmt.Sprintf("%q is not an IP address with a port", address)}
 	}
-	return t.check(addr.Addr())
+	return t.checkAddress(addr.Addr())
 }
 
-// check returns a *RefusedError if t.reach does not allow addr, and nil otherwise.
-func (t target) check(addr netip.Addr) error {
+// checkAddress returns a *RefusedError if the host may not resolve to the address.
+func (t target) checkAddress(addr netip.Addr) error {
 	why := nonPublicReason(addr)
 	if why == "" || t.reach == Operated && (isLocal(addr) || t.host == addr.String()) {
 		return nil

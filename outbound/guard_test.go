@@ -114,7 +114,7 @@ type dialRecorder struct {
 
 var errRecorded = errors.New("address recorded and not dialled")
 
-func (r *dialRecorder) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (r *dialRecorder) recordDial(_ context.Context, _, address string) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dialed = append(r.dialed, address)
@@ -132,8 +132,8 @@ func allowPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// allowOperated returns a function for Guard.Reach. The function allows only the "host:port" in configuredHost, with the Reach of a host
-// that the operator configured.
+// allowOperated returns a function for Guard.Reach. The function allows only one "host:port", which it treats as configured by the
+// operator.
 func allowOperated(configuredHost string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != configuredHost {
@@ -143,7 +143,6 @@ func allowOperated(configuredHost string) func(string) outbound.Reach {
 	}
 }
 
-// parseAddrs returns the IP addresses that are written in s.
 func parseAddrs(s ...string) []netip.Addr {
 	out := make([]netip.Addr, len(s))
 	for i := range s {
@@ -181,7 +180,7 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 			t.Parallel()
 			var r dialRecorder
 			lookup, _ := fixedLookup(c.answer)
-			g := &outbound.Guard{Reach: allowPort443, Lookup: lookup, Dial: r.dial}
+			g := &outbound.Guard{Reach: allowPort443, Lookup: lookup, Dial: r.recordDial}
 			_, err := g.DialContext(t.Context(), "tcp", c.address)
 			require.Equal(t, c.dialed, r.dialed)
 			var refused *outbound.RefusedError
@@ -231,9 +230,9 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	var r dialRecorder
 	lookup, calls := fixedLookup(parseAddrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
-		"no Reach function": {Lookup: lookup, Dial: r.dial},
-		"another host":      {Reach: allowOperated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
-		"another port":      {Reach: allowOperated("example.com:80"), Lookup: lookup, Dial: r.dial},
+		"no Reach function": {Lookup: lookup, Dial: r.recordDial},
+		"another host":      {Reach: allowOperated("www.example.com:443"), Lookup: lookup, Dial: r.recordDial},
+		"another port":      {Reach: allowOperated("example.com:80"), Lookup: lookup, Dial: r.recordDial},
 	} {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
@@ -258,13 +257,13 @@ func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 	} {
 		var r dialRecorder
 		lookup, _ := fixedLookup(parseAddrs(host))
-		_, err := (&outbound.Guard{Reach: allowOperated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
+		_, err := (&outbound.Guard{Reach: allowOperated("sandbox:443"), Lookup: lookup, Dial: r.recordDial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
 		require.Equal(t, allowed, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
 		require.Equal(t, allowed, len(r.dialed) == 1, host)
 
 		literal := net.JoinHostPort(host, "443")
-		_, err = (&outbound.Guard{Reach: allowOperated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
+		_, err = (&outbound.Guard{Reach: allowOperated(literal), Dial: r.recordDial}).DialContext(t.Context(), "tcp", literal)
 		require.ErrorIs(t, err, errRecorded, "the guard must dial %s, because the operator configured this address", host)
 	}
 }
@@ -281,7 +280,7 @@ func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	}
 }
 
-func TestGuard_limitsConnectTimeOfEachAddressExceptLast(t *testing.T) {
+func TestGuard_limitsConnectTimeOfAllButTheLastAddress(t *testing.T) {
 	t.Parallel()
 	lookup, _ := fixedLookup(parseAddrs("2606:4700::1", "93.184.215.14"))
 	var timeouts []time.Duration

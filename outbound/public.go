@@ -11,7 +11,7 @@ func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 // from IANA's registries, except one that a cloud provider uses for an internal service.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
-	why    string // the reason for refusing the range: the words after "the address is", such as "reserved"
+	why    string // the reason for refusing the range, such as "reserved"
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "in the network 0.0.0.0/8"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "for carrier-grade NAT"},             // 100.100.100.200 is the metadata service of Alibaba Cloud
@@ -41,8 +41,8 @@ var metadataRanges = [...]netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// isLocal returns true for loopback and private addresses, to which a host that the operator configured may resolve. It returns false for
-// the addresses in metadataRanges.
+// isLocal returns true for loopback and private addresses. If the operator configured a host, the host may resolve to them. It returns
+// false for the addresses in metadataRanges.
 func isLocal(addr netip.Addr) bool {
 	for _, prefix := range metadataRanges {
 		if prefix.Contains(addr) {
@@ -52,8 +52,7 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// nonPublicReason returns the reason why addr is not public: the words after "the address is", such as "reserved". It returns "" if addr is
-// public.
+// nonPublicReason returns the reason why an address is not public, such as "reserved". For a public address, it returns "".
 func nonPublicReason(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():

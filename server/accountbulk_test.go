@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. Further members of the request body are given as a name, its
-// value, the next name, and so on.
+// trackAccounts sends POST /accounts/bulk and requires the given status. Further members of the request body are given as pairs: a name and
+// its value.
 func (c *caller) trackAccounts(status int, links []string, otherMembers ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -106,7 +106,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
 			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result must contain the first of several links of one account")
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "if several links lead to one account, the result must contain the first link")
 			require.Equal(t, []int32{0, 1, 2}, got.Results[0].Positions)
 			require.Equal(t, []int32{3, 4}, got.Results[1].Positions)
 		})
@@ -182,7 +182,7 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links must be due at once, in the lane of the tier and not in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "if a request has more than 50 links, its accounts must be due in the lane of the tier")
 		a.Clock.Advance(25 * time.Hour)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule must fetch all tracked accounts")
 	})
@@ -208,7 +208,7 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
 
-		t.Run("after the organisation subscribes, all its accounts are fetched", func(t *testing.T) {
+		t.Run("the organisation subscribes later", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDueAccounts())
@@ -262,14 +262,14 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, links[1], *got.Results[1].URL)
 		})
-		t.Run("status 404 if some links lead to no tracked item", func(t *testing.T) {
+		t.Run("status 404 if some links lead to no tracked account", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "the error must list each id that belongs to no tracked account: the ids of a stopped account, an author who is not tracked, and a video")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "the error must list each id that belongs to no tracked account")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})

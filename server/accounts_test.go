@@ -48,9 +48,9 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, ",")
 }
 
-// accountFacts returns made-up data of an account, as a collector stores it after a fetch. The account has one TikTok video with the link
+// fetchedAccount returns made-up data of an account, as a collector stores it after a fetch. The account has one TikTok video with the link
 // videoURL(n) for each n in videoNumbers. The first video is the newest.
-func accountFacts(a *app, id string, followers int64, videoNumbers ...int) ingest.AccountFacts {
+func fetchedAccount(a *app, id string, followers int64, videoNumbers ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videoNumbers {
 		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n),
@@ -85,7 +85,7 @@ func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		made := c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
-			f := accountFacts(a, "42", 51200, 1, 2, 3)
+			f := fetchedAccount(a, "42", 51200, 1, 2, 3)
 			f.Following, f.Bio, f.ProfileLink, f.Private = new(int64(0)), new("Handmade & 👩🏽‍🚀"), new("northwind.example"), new(true)
 			return f
 		})
@@ -197,7 +197,7 @@ func newCallerWithFiveAccounts(t *testing.T, a *app) *caller {
 	for n, raw := range []string{"https://www.tiktok.com/@cora", "https://www.tiktok.com/@anna", "https://www.tiktok.com/@bert", "https://www.tiktok.com/@dora"} {
 		body := map[string]any{"link": raw, "collection_names": []string{map[int]string{0: "Even", 1: "Odd, so"}[n%2]}}
 		c.trackAccount(body)
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, fmt.Sprint(n), int64(10*(n%3)), n) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, fmt.Sprint(n), int64(10*(n%3)), n) })
 		a.fetch(func(queue.Target) ingest.VideoFacts {
 			return ingest.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
 		})
@@ -223,7 +223,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
-			t.Run("pages and cursors both lead to all accounts: "+query, func(t *testing.T) {
+			t.Run("all accounts by page number and by cursor: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -343,7 +343,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", joinHandles(got), "the response must contain the first row of the requested order")
+		require.Equal(t, "anna", joinHandles(got), "the only account must be the first one in the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
@@ -366,7 +366,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccountLink(accountLink).String()
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", 1, 1, 2, 3) })
 		directVideo := c.track(videoURL(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
@@ -401,7 +401,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors both lead to all videos", func(t *testing.T) {
+		t.Run("all videos by page number and by cursor", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
@@ -422,7 +422,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped videos with and without include_removed=true", func(t *testing.T) {
+		t.Run("the list must contain stopped videos only if include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)

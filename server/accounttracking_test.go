@@ -30,7 +30,7 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("a second request for the account with another tracking type", func(t *testing.T) {
+		t.Run("the second request has another tracking type", func(t *testing.T) {
 			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
@@ -44,14 +44,14 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// accountListing returns made-up data of an account, as a collector stores it after a fetch. The account has n videos: one was uploaded on
-// each of the n days before today.
-func accountListing(a *app, n int) ingest.AccountFacts {
+// fetchedAccountWithVideos returns made-up data of an account, as a collector stores it after a fetch. The account has n videos: one was
+// uploaded on each of the n days before today.
+func fetchedAccountWithVideos(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
 		numbers[i] = n - i
 	}
-	return accountFacts(a, "42", 1, numbers...)
+	return fetchedAccount(a, "42", 1, numbers...)
 }
 
 // Requirements in docs/coverage.md: 4-06
@@ -65,13 +65,13 @@ func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 				body["tracking_type"] = kind
 			}
 			c.trackAccount(body)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 220) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccountWithVideos(a, 220) })
 			require.Len(t, c.accountVideos(accountLink, ""), found, kind)
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccountWithVideos(a, 221) })
 			require.Len(t, c.accountVideos(accountLink, ""), found+1, "tracking type %q: a video that was uploaded later must be tracked", kind)
 		})
 	}
@@ -199,7 +199,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 		} {
 			made := c.trackAccount(map[string]any{"link": accountLink})
 			require.Nil(t, made.Error)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", int64(n), 1) })
 			a.fetch(factsWithViews(5))
 			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).requireStatus(http.StatusOK)).Message)
 
@@ -223,7 +223,7 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 		c := a.newCaller(t, store.TierPremium)
 		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", 1, 1, 2, 3, 4) })
 		c.track(videoURL(3)) // the video is now tracked twice: by its own link, and as a video of its account
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
@@ -235,10 +235,10 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 		}
 		require.Equal(t, []bool{true, true, true, false}, removed())
 
-		t.Run("tracking the account again also tracks its videos again", func(t *testing.T) {
+		t.Run("the account is tracked again", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", 1, 1, 2, 3, 4) })
 			require.Equal(t, []bool{false, false, true, false}, removed(), "if DELETE /videos stopped a video, it must stay stopped when its account is tracked again")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)

@@ -63,9 +63,9 @@ func newAddressLimits(rateStore RateStore, clock func() time.Time, log *slog.Log
 // key returns the key under which the rate store counts the requests of an IP address for this limit.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if the IP address has already reached the limit in the current minute. It knows this from earlier calls of
-// take. Unlike take, check does not count a request.
-func (a *addressLimits) check(l addressLimit, address string) error {
+// checkLimit returns *limitExceeded if countRequest has already returned it for the IP address in the current minute. It does not count a
+// request.
+func (a *addressLimits) checkLimit(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
 		return &limitExceeded{l, until.Sub(now)}
@@ -73,10 +73,10 @@ func (a *addressLimits) check(l addressLimit, address string) error {
 	return nil
 }
 
-// take counts one request of an IP address towards the limit. It returns *limitExceeded if the address has sent more requests in the
+// countRequest counts one request of an IP address towards the limit. It returns *limitExceeded if the address has sent more requests in the
 // current minute than the limit allows.
-func (a *addressLimits) take(ctx context.Context, l addressLimit, address string) error {
-	if err := a.check(l, address); err != nil {
+func (a *addressLimits) countRequest(ctx context.Context, l addressLimit, address string) error {
+	if err := a.checkLimit(l, address); err != nil {
 		return err
 	}
 	quota, err := a.rates.Take(ctx, l.key(address), l.perMinute, rateWindow)
@@ -87,9 +87,9 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 	return &limitExceeded{l, quota.Reset}
 }
 
-// giveBack subtracts a request that take has counted for an IP address.
-func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
-	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
+// uncountRequest subtracts a request that countRequest has counted.
+func (a *addressLimits) uncountRequest(ctx context.Context, l addressLimit, address string) {
+	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the request stays counted
 		a.log.ErrorContext(ctx, "cannot subtract a request from the rate limit of the client's address", "error", err)
 	}
 }

@@ -32,8 +32,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// orNull appends null if value is nil. Otherwise it calls appendValue to append *value.
-func orNull[T any](out []byte, value *T, appendValue func([]byte, T) []byte) []byte {
+// appendOrNull appends null if value is nil. Otherwise it calls appendValue to append *value.
+func appendOrNull[T any](out []byte, value *T, appendValue func([]byte, T) []byte) []byte {
 	if value == nil {
 		return append(out, "null"...)
 	}
@@ -65,12 +65,12 @@ func appendID(out []byte, id uuid.UUID) []byte {
 
 // appendCount appends a count as JSON. If n is nil, it appends null.
 func appendCount(out []byte, n *int64) []byte {
-	return orNull(out, n, func(out []byte, n int64) []byte { return strconv.AppendInt(out, n, 10) })
+	return appendOrNull(out, n, func(out []byte, n int64) []byte { return strconv.AppendInt(out, n, 10) })
 }
 
 // appendRatio appends a number as JSON, with the same digits as encoding/json. If f is nil, it appends null.
 func appendRatio(out []byte, f *float64) []byte {
-	return orNull(out, f, func(out []byte, f float64) []byte {
+	return appendOrNull(out, f, func(out []byte, f float64) []byte {
 		// Like encoding/json, write very small and very large numbers with an exponent.
 		if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
 			return appendMarshalled(out, f)
@@ -92,21 +92,23 @@ func appendTime(out []byte, i store.Instant) []byte {
 	hour, minute, second := t.Clock()
 	micros := t.Nanosecond() / 1000
 	out = appendYear(append(out, '"'), year)
-	out = appendPair(append(out, '-'), int(month))
-	out = appendPair(append(out, '-'), day)
-	out = appendPair(append(out, 'T'), hour)
-	out = appendPair(append(out, ':'), minute)
-	out = appendPair(append(out, ':'), second)
-	out = appendPair(append(out, '.'), micros/10_000)
-	out = appendPair(appendPair(out, micros/100%100), micros%100)
+	out = appendTwoDigits(append(out, '-'), int(month))
+	out = appendTwoDigits(append(out, '-'), day)
+	out = appendTwoDigits(append(out, 'T'), hour)
+	out = appendTwoDigits(append(out, ':'), minute)
+	out = appendTwoDigits(append(out, ':'), second)
+	out = appendTwoDigits(append(out, '.'), micros/10_000)
+	out = appendTwoDigits(appendTwoDigits(out, micros/100%100), micros%100)
 	return append(out, `+00:00"`...)
 }
 
-// appendYear appends a year with four digits. The year must be from 0 to 9999.
-func appendYear(out []byte, year int) []byte { return appendPair(appendPair(out, year/100), year%100) }
+// appendYear appends a year from 0 to 9999 with four digits.
+func appendYear(out []byte, year int) []byte {
+	return appendTwoDigits(appendTwoDigits(out, year/100), year%100)
+}
 
-// appendPair appends a number with two digits. The number must be from 0 to 99.
-func appendPair(out []byte, n int) []byte { return append(out, pairs[2*n], pairs[2*n+1]) }
+// appendTwoDigits appends a number from 0 to 99 with two digits.
+func appendTwoDigits(out []byte, n int) []byte { return append(out, pairs[2*n], pairs[2*n+1]) }
 
 // pairs contains the two digits of each number from 0 to 99: the number n is at pairs[2*n] and pairs[2*n+1].
 var pairs = func() (pairs [200]byte) {
@@ -121,15 +123,15 @@ func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
 	if view.masked {
 		i = nil
 	}
-	return orNull(out, i, appendTime)
+	return appendOrNull(out, i, appendTime)
 }
 
 // appendDate appends a day as JSON. The year has four digits, because store.MaxDate is in the year 9999.
 func appendDate(out []byte, d store.Date) []byte {
 	year, month, day := d.Time().Date()
 	out = appendYear(append(out, '"'), year)
-	out = appendPair(append(out, '-'), int(month))
-	out = appendPair(append(out, '-'), day)
+	out = appendTwoDigits(append(out, '-'), int(month))
+	out = appendTwoDigits(append(out, '-'), day)
 	return append(out, '"')
 }
 

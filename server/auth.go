@@ -35,7 +35,7 @@ func CallerFrom(ctx context.Context) Caller {
 // not valid, it answers with status 401.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.contract.match(c)
+		op := s.contract.requestedOperation(c)
 		if op == nil {
 			return next(c)
 		}
@@ -72,9 +72,9 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	if err == nil {
 		return id, nil
 	}
-	refusal := refuseToken(err)
+	refusal := tokenError(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if e := s.identities.addressLimits.take(c.Request().Context(), refusedRequests, address); e != nil {
+		if e := s.identities.addressLimits.countRequest(c.Request().Context(), refusedRequests, address); e != nil {
 			err, refusal = e, toError(e)
 		}
 	}
@@ -127,8 +127,8 @@ func tokenInQuery(query string) string {
 	return ""
 }
 
-// refuseToken converts an error of bearerToken or of a token look-up into the error response.
-func refuseToken(err error) *Error {
+// tokenError converts an error of bearerToken or of a token look-up into the error response.
+func tokenError(err error) *Error {
 	switch {
 	case errors.Is(err, store.ErrTokenUnknown):
 		return problem(CodeTokenUnknown, "The token is not known.")

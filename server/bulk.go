@@ -91,9 +91,9 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	return err
 }
 
-// trackAll tracks the videos or accounts to which the links in urls lead. If some links are refused, trackAll still tracks the videos or
-// accounts of the accepted links.
-func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
+// trackLinks tracks the videos or accounts to which the links in urls lead. If some links are refused, trackLinks still tracks the videos
+// or accounts of the accepted links.
+func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
 		return bulkResult{}, err
@@ -101,7 +101,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	entries := mergeDuplicates(urls, parsed)
 	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
 	if plan.accepted > 0 {
-		if r.served, err = s.served.read(ctx); err != nil {
+		if r.served, err = s.served.readFetchable(ctx); err != nil {
 			return bulkResult{}, err
 		}
 		r.plan = plan
@@ -110,14 +110,14 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 				r.links = append(r.links, e.link)
 			}
 		}
-		items, err := res.track(ctx, s, r)
+		items, err := res.startTracking(ctx, s, r)
 		if err != nil {
 			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
 		}
 		entries, plan = assignItems(entries, items, plan)
 	}
 	done := s.summariseBulk(entries, plan)
-	done.warnings = append(done.warnings, linkWarnings(r.served, r.links)...)
+	done.warnings = append(done.warnings, warningsAboutLinks(r.served, r.links)...)
 	return done, nil
 }
 

@@ -111,7 +111,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			got := c.trackVideos(http.StatusMultiStatus, []string{
 				videoURL(4) + "?is_from_webapp=1", videoURL(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result must contain the first of several links of one video")
+			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "if several links lead to one video, the result must contain the first link")
 			require.Equal(t, "bad", got.Results[1].URL)
 			require.Equal(t, []int32{0, 1, 2, 3}, got.Results[0].Positions)
 			require.Equal(t, []int32{4, 5}, got.Results[1].Positions)
@@ -178,7 +178,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "the 51 videos of one request must be due at once, in the lane of premium organisations and not in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "if a request has more than 50 links, its videos must be due in the lane of the tier")
 	})
 }
 
@@ -266,7 +266,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video must be kept")
 			}
 		})
-		t.Run("status 404 if some links lead to no tracked item", func(t *testing.T) {
+		t.Run("status 404 if some links lead to no tracked video", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], videoURL(77), videoURL(3), "nonsense", videoURL(0)}}).
 				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string

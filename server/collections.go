@@ -34,7 +34,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 			return o.ListCollections(ctx, query)
 		}}
 	if !page.paginated {
-		list.members = func(_ pageFacts, rows int) any {
+		list.members = func(_ paginationValues, rows int) any {
 			return struct {
 				Count int `json:"count"`
 			}{rows}
@@ -56,7 +56,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
-			return query, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
+			return query, invalidRequest(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quoteText(*p.ParentID)))
 		}
 		query.ParentID = &id
 	}
@@ -141,7 +141,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	}
 	if b.DisplaySettings != nil {
 		if len(b.DisplaySettings) > maxDisplaySettings {
-			return patch, invalid(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
+			return patch, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
 		}
 		patch.DisplaySettings = &b.DisplaySettings
 	}
@@ -175,7 +175,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // GetCollection uses the same View, so that the ETags are equal
+	view := FullView // the view must be the same as in GetCollection, because the ETag depends on it
 	if caller.facts.masked {
 		view = MaskedView
 	}
@@ -185,16 +185,16 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, view, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
-		tags = append(tags, entityTag(shown.body.Bytes()))
+		tags = append(tags, bodyETag(shown.body.Bytes()))
 	}
-	if _, ok := findTag([]string{*ifMatch}, tags...); !ok {
+	if _, ok := findETag([]string{*ifMatch}, tags...); !ok {
 		return nil, collectionChangedError()
 	}
 	return &c.UpdatedAt, nil
 }
 
-// collectionChangedError returns the error response with status 412. It answers a request that would change or delete a collection, but
-// whose header If-Match does not contain the ETag of the collection's current version.
+// collectionChangedError returns an error response with status 412. It says that the header If-Match lacks the ETag of the collection's
+// current version.
 func collectionChangedError() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }

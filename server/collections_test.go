@@ -43,8 +43,7 @@ func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-// patchCollection sends PATCH /collections/{collection_id} and returns the response. The headers are given as a name, its value, the next
-// name, and so on.
+// patchCollection sends PATCH /collections/{collection_id} and returns the response. The headers are given as pairs: a name and its value.
 func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
@@ -340,7 +339,7 @@ func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4.1-17
-func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
+func TestDeleteCollection_bodyCanBeMissingOrAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -360,7 +359,7 @@ func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
 	}
 }
 
-// sorted returns a copy of ids in ascending order.
-func sorted(ids []uuid.UUID) []uuid.UUID {
+// sortedIDs returns a copy of ids in ascending order.
+func sortedIDs(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

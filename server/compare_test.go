@@ -26,7 +26,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK))
 			require.Len(t, points, len(history)+1)
 			for day, p := range history {
-				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table must contain the unscaled views")
+				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table must contain the exact numbers of views")
 			}
 		}
 		page := v.visit("/compare?" + chosen.Encode())

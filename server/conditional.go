@@ -35,7 +35,7 @@ func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, e
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, because the original writer is also needed after a panic, to answer with status 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // after a panic, the original writer is needed for the response with status 500
 	return b, next(c)
 }
 
@@ -62,9 +62,9 @@ type conditionalResponse struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // sets the ETag just before the status is sent; nil if the ETag is set before the data is read
+	later       func()   // sets the ETag just before the status is sent; can be nil
 	matched     string   // the ETag in If-None-Match that equals the ETag of the response; only set if the operation returns errNotModified
-	unbuffered  bool     // true if the status has been sent, so that the body is not buffered
+	unbuffered  bool     // true if the status has been sent; the body is then sent without buffering
 }
 
 type conditionalKey struct{}
@@ -96,13 +96,11 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 // answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status 304
 // if If-None-Match contains the ETag.
 //
-// There are two kinds of ETags. The ETag that checkNotModified sets is computed from the version of the organisation's data, a number that
-// rises with every change. All other ETags are computed from the response body. If metrics are masked (replaced by null), only the second
-// kind is used, because a new ETag of the first kind would reveal that a masked metric has changed.
+// An operation can set the ETag by calling checkNotModified. Otherwise answerConditionally computes the ETag from the response body.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if s.contract.match(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+		if s.contract.requestedOperation(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
 			return next(c)
 		}
 		w := c.Response()
@@ -112,7 +110,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // deferred, because the original writer is also needed after a panic, to answer with status 500
+			defer func() { // after a panic, the original writer is needed for the response with status 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -132,9 +130,9 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		tag := k.tag
 		if tag == "" {
-			tag = entityTag(k.body.Bytes())
+			tag = bodyETag(k.body.Bytes())
 		}
-		if matched, ok := findTag(k.ifNoneMatch, tag); ok {
+		if matched, ok := findETag(k.ifNoneMatch, tag); ok {
 			return s.answerNotModified(c, matched)
 		}
 		h.Set("ETag", tag)
@@ -159,9 +157,9 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
 // returns errNotModified.
 //
-// The ETag is computed from all values on which the response depends: the operation, the parsed request, the current day, the version of the
-// OpenAPI contract, and the version of the organisation's data. The last one is a number that rises with every change of the data. If the
-// organisation's metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that masked metrics changed.
+// The ETag is computed from all values on which the response depends: the operation, the parsed request, the current day, the version of
+// the OpenAPI contract, and the version of the organisation's data. Every change of the data increases this version. If metrics are masked
+// (replaced by null), checkNotModified sets no ETag. Otherwise a new ETag would reveal that a masked metric has changed.
 //
 // The result is the caller's organisation. The query for the version also reads how many videos and accounts the organisation has. The
 // returned Org keeps these totals, so that a list does not query them again.
@@ -170,7 +168,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}
-	facts, err := s.tagFacts(caller, operation, request)
+	inputs, err := s.etagInputs(caller, operation, request)
 	if err != nil {
 		return nil, err
 	}
@@ -180,11 +178,11 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if err != nil {
 		return nil, err
 	}
-	return caller.Org.AtVersion(version), setTag(ctx, s.versionTag(version, facts))
+	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
-// query of the returned Org reads the version together with the data, and the ETag is computed after this query.
+// checkConditionInFirstQuery replaces checkNotModified and saves one database query. If the request has no If-None-Match, the first query
+// of the returned Org reads the version together with the data, and the ETag is computed after this query.
 //
 // Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before
 // the version, so its ETag could be newer than its data.
@@ -194,28 +192,28 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // facts contain the current day, and a new day can begin while the data is read
+	inputs, err := s.etagInputs(caller, operation, request) // call this before the data is read, because the current day is one of the inputs
 	if err != nil {
 		return nil, err
 	}
 	org := caller.Org.WithRememberedVersion()
 	k.later = func() {
 		if version, read := org.RememberedVersion(); read {
-			k.tag = s.versionTag(version, facts)
+			k.tag = s.versionETag(version, inputs)
 		}
 	}
 	return org, nil
 }
 
-// tagFacts returns the JSON of all values on which the response of an operation depends, except the version of the organisation's data.
-func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byte, error) {
+// etagInputs returns the JSON of all values on which the response of an operation depends, except the version of the organisation's data.
+func (s *Server) etagInputs(caller Caller, operation string, request []any) ([]byte, error) {
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
 
-// versionTag returns the ETag of a response. It depends on the version of the organisation's data, and on facts, the result of tagFacts.
-func (s *Server) versionTag(version store.Version, facts []byte) string {
-	mac := hmac.New(sha256.New, s.cursorKey) // the hash has a secret key, so that a caller can neither find out the version nor make an ETag
-	_, _ = mac.Write(facts)                  // no separator is needed after the JSON in facts, because its end is unambiguous; writing to a hash cannot fail
+// versionETag returns the ETag for a version of the organisation's data. The parameter inputs is the result of etagInputs.
+func (s *Server) versionETag(version store.Version, inputs []byte) string {
+	mac := hmac.New(sha256.New, s.cursorKey) // the key is secret, so callers cannot find out the version
+	_, _ = mac.Write(inputs)                 // writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, version.Version, " ")
 	if version.Late != nil {
 		_, _ = fmt.Fprint(mac, int64(*version.Late))
@@ -223,9 +221,9 @@ func (s *Server) versionTag(version store.Version, facts []byte) string {
 	return hashToETag(mac.Sum(nil))
 }
 
-// setTag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setTag
+// setETag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setETag
 // returns errNotModified.
-func setTag(ctx context.Context, tag string) error {
+func setETag(ctx context.Context, tag string) error {
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok {
 		return nil
@@ -234,14 +232,14 @@ func setTag(ctx context.Context, tag string) error {
 	if k.matchesAny {
 		return nil
 	}
-	if k.matched, ok = findTag(k.ifNoneMatch, tag); ok {
+	if k.matched, ok = findETag(k.ifNoneMatch, tag); ok {
 		return errNotModified
 	}
 	return nil
 }
 
-// entityTag returns the strong ETag of a response body. It is computed from the body's SHA-256 hash.
-func entityTag(body []byte) string {
+// bodyETag returns the strong ETag of a response body. It is computed from the body's SHA-256 hash.
+func bodyETag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hashToETag(sum[:])
 }
@@ -249,12 +247,12 @@ func entityTag(body []byte) string {
 // hashToETag converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
 func hashToETag(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. findTag ignores these
+// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. findETag ignores these
 // suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
-// withoutEncoding returns an ETag without the suffix of the compression middleware.
-func withoutEncoding(tag string) string {
+// trimEncodingSuffix returns an ETag without the suffixes in encodingSuffixes.
+func trimEncodingSuffix(tag string) string {
 	for _, suffix := range encodingSuffixes {
 		if cut, ok := strings.CutSuffix(tag, suffix+`"`); ok {
 			return cut + `"`
@@ -263,10 +261,10 @@ func withoutEncoding(tag string) string {
 	return tag
 }
 
-// findTag returns the first ETag in headerLines that equals one of wantedTags. The headerLines are the values of If-Match or If-None-Match.
-// The result has no prefix W/ of a weak ETag, but keeps an encoding suffix such as -gzip. If the header contains *, findTag returns the
-// first of wantedTags. The second result is false if no ETag was found.
-func findTag(headerLines []string, wantedTags ...string) (string, bool) {
+// findETag returns the first ETag in headerLines that equals one of wantedTags. headerLines contains the values of If-Match or
+// If-None-Match. In the result, the prefix W/ of a weak ETag is removed, but an encoding suffix such as -gzip is kept. If the header
+// contains *, findETag returns the first of wantedTags. The second result is false if no ETag was found.
+func findETag(headerLines []string, wantedTags ...string) (string, bool) {
 	for _, field := range headerLines {
 		for listed := range strings.SplitSeq(field, ",") {
 			listed = strings.TrimSpace(listed)
@@ -274,7 +272,7 @@ func findTag(headerLines []string, wantedTags ...string) (string, bool) {
 				return wantedTags[0], true
 			}
 			listed = strings.TrimPrefix(listed, "W/")
-			if slices.Contains(wantedTags, withoutEncoding(listed)) {
+			if slices.Contains(wantedTags, trimEncodingSuffix(listed)) {
 				return listed, true
 			}
 		}

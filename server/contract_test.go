@@ -65,7 +65,7 @@ func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 			}
 			for status, r := range op.Operation.Responses.Map() {
 				for media, content := range r.Value.Content {
-					require.Equal(t, media != xlsx, len(content.Examples) > 0, "%s: every format except a workbook has an example", status)
+					require.Equal(t, media != xlsx, len(content.Examples) > 0, "%s: every format except a workbook must have an example", status)
 					require.Equal(t, status[0] >= '4' && status+media != "422application/json", media == "application/problem+json")
 				}
 				require.Contains(t, r.Value.Headers, "X-Request-Id", status)
@@ -145,15 +145,15 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 	return target, body
 }
 
-// eachOperation runs a subtest on SQLite for every operation of the contract. The parameter target is the path of a valid request of the
-// operation, and the parameter body is its body.
-func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
+// eachOperation runs a subtest on SQLite for every operation of the contract. It passes the path and the body of a valid request to
+// runTest.
+func eachOperation(t *testing.T, runTest func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			target, body := exampleRequest(t, op)
-			run(t, newApp(t, newSQLite(t)), op, target, body)
+			runTest(t, newApp(t, newSQLite(t)), op, target, body)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The query and the body are also invalid. The response is still about the token, because the server checks the token first.
+		// The query and the body are invalid too. The server must check the token first.
 		p := a.send(t, op.Method, target+"?x=1;y", "{").requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
 		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").requireProblem(http.StatusUnauthorized, server.CodeTokenMistyped)
@@ -243,7 +243,7 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		a.breakDatabase(errors.New(`SQLSTATE 42P01 at SELECT secret FROM vault`))
 		p := c.send(op.Method, target, body).requireProblem(http.StatusInternalServerError, server.CodeInternal)
-		require.Contains(t, a.log.String(), "vault", "the log contains the cause of the failure")
+		require.Contains(t, a.log.String(), "vault", "the log must contain the cause of the failure")
 		require.Contains(t, a.log.String(), p.RequestID)
 		a.breakDatabase(driver.ErrBadConn)
 		c.send(op.Method, target, body).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)

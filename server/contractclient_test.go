@@ -142,7 +142,7 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	if faults := t.check(req, op, params, requestFault, resp, body); len(faults) > 0 {
+	if faults := t.checkResponse(req, op, params, requestFault, resp, body); len(faults) > 0 {
 		return nil, fmt.Errorf("the response of %s %s with status %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
 	}
 	return resp, nil
@@ -185,34 +185,34 @@ func contractOptions(validateURI func(string) error) *openapi3filter.Options {
 	}
 }
 
-// check returns all violations of the contract in a response. requestFault says why the request violates the contract. It is nil if the
-// request is valid.
-func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, requestFault error, resp *http.Response, body []byte) []error {
+// checkResponse returns all violations of the contract in a response. requestFault says why the request violates the contract. It is nil if
+// the request is valid.
+func (t contractTransport) checkResponse(req *http.Request, op *contractOperation, params map[string]string, requestFault error, resp *http.Response, body []byte) []error {
 	var faults []error
-	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	addFault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	status := resp.StatusCode
 	for _, h := range []string{"X-Request-Id", "Api-Version", "X-Content-Type-Options"} {
 		if resp.Header.Get(h) == "" {
-			fail("the response has no header %s", h)
+			addFault("the response has no header %s", h)
 		}
 	}
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
-		checkProblem(resp, body, fail)
+		checkProblem(resp, body, addFault)
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") { // pages of the dashboard show errors as HTML
-		fail("the Content-Type of the error response is neither application/problem+json nor text/html")
+		addFault("the Content-Type of the error response is neither application/problem+json nor text/html")
 	}
 	if leakedText := findInternalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
-		fail("the response contains the internal text %q", leakedText)
+		addFault("the response contains the internal text %q", leakedText)
 	}
 	if op == nil {
 		return faults
 	}
 	if requestFault != nil && status < 400 {
-		fail("the server accepted a request that violates the contract: %w", requestFault)
+		addFault("the server accepted a request that violates the contract: %w", requestFault)
 	}
-	checkHeaders(resp, fail)
+	checkHeaders(resp, addFault)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-		fail("the header Access-Control-Allow-Origin must be *")
+		addFault("the header Access-Control-Allow-Origin must be *")
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: op.Route},
@@ -220,7 +220,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	}
 	input.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
-		fail("%w", err)
+		addFault("%w", err)
 	}
 	t.contract.mu.Lock()
 	defer t.contract.mu.Unlock()
@@ -228,43 +228,44 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	return faults
 }
 
-// checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls fail for each header that is wrong,
-// missing, or not allowed in a response with this status.
-func checkHeaders(resp *http.Response, fail func(string, ...any)) {
+// checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls addFault for each wrong, missing or
+// forbidden header.
+func checkHeaders(resp *http.Response, addFault func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
 		for _, h := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit", "RateLimit-Policy"} {
 			if resp.Header.Get(h) == "" {
-				fail("the response has no header %s", h)
+				addFault("the response has no header %s", h)
 			}
 		}
 	}
 	retry, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if needsRetryAfter := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; needsRetryAfter && (err != nil || retry < 1) {
-		fail("Retry-After must be a positive number of seconds, not %q", resp.Header.Get("Retry-After"))
+		addFault("Retry-After must be a positive number of seconds, not %q", resp.Header.Get("Retry-After"))
 	} else if !needsRetryAfter && resp.Header.Get("Retry-After") != "" {
-		fail("the response with status %d must not have Retry-After", status)
+		addFault("the response with status %d must not have Retry-After", status)
 	}
 	if challenge := resp.Header.Get("WWW-Authenticate"); (status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
-		fail("WWW-Authenticate is %q, but it must begin with Bearer in a 401 response and be missing in all others", challenge)
+		addFault("WWW-Authenticate is %q, but it must begin with Bearer in a 401 response and be missing in all others", challenge)
 	}
 }
 
-// checkProblem calls fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the response.
-func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
+// checkProblem calls addFault if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the
+// response.
+func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string
 		Status                                     int
 		RequestID                                  string `json:"request_id"`
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
-		fail("the body is not a problem: %w", err)
+		addFault("the body is not a problem: %w", err)
 		return
 	}
 	replayed := resp.Header.Get("Idempotent-Replayed") != "" // true if the response to an earlier request with the same Idempotency-Key is sent again, with the request id of the earlier request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
-		fail("the problem contradicts the status or the headers of its response: %+v", p)
+		addFault("the problem contradicts the status or the headers of its response: %+v", p)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 		for server := range (total + requestsPerServer - 1) / requestsPerServer {
 			t.Run(strconv.Itoa(server), func(t *testing.T) {
 				t.Parallel()
-				newFuzz(t, tally, uint64(seed), uint64(server)).run(min(requestsPerServer, total-server*requestsPerServer))
+				newFuzz(t, tally, uint64(seed), uint64(server)).sendRequests(min(requestsPerServer, total-server*requestsPerServer))
 			})
 		}
 	})
@@ -98,8 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The seed and
-// serverNumber, the number of the test server, determine all random requests.
+// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The same seed
+// and serverNumber always give the same requests.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -125,8 +125,9 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	return &fuzz{generator: g, t: t, nextOperation: int(serverNumber) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests, about equally many to each operation of the contract. It fails the test if a response was wrong.
-func (f *fuzz) run(requests int) {
+// sendRequests sends the given number of requests, about equally many to each operation of the contract. It fails the test if a response
+// was wrong.
+func (f *fuzz) sendRequests(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
 		for range operations {
@@ -159,13 +160,13 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	case next != nil && f.chance(50) && r.op.Operation.Parameters.GetByInAndName("query", "cursor") != nil:
 		again.target, again.query, again.headers = "", slices.Clone(r.query), map[string]string{}
 		again.dropParameters("page", "cursor")
-		again.set("cursor", string(next[1]))
+		again.setQueryValue("cursor", string(next[1]))
 		switch f.IntN(4) {
 		case 0:
-			again.set("cursor", changeOneCharacter(string(next[1])))
+			again.setQueryValue("cursor", changeOneCharacter(string(next[1])))
 			f.send(again.withExpectation(expect400, "the cursor was modified"))
 		case 1:
-			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[valueOnly(r.get("order_direction"))])
+			again.setQueryValue("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[firstResult(r.queryValue("order_direction"))])
 			f.send(again.withExpectation(expect400, "the cursor was returned for the other order_direction"))
 		default:
 			f.send(again.withExpectation(expectValid, "the cursor is valid"))
@@ -179,8 +180,8 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	}
 }
 
-// valueOnly returns its first argument. It drops the second result of generatedRequest.get, so that the call can be used in an expression.
-func valueOnly(text string, _ bool) string { return text }
+// firstResult returns only the text from the two results of generatedRequest.get.
+func firstResult(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the
 // contract.
@@ -202,7 +203,7 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
-	f.tally.add(f.t, r.op.id, resp.StatusCode, elapsed)
+	f.tally.countResponse(f.t, r.op.id, resp.StatusCode, elapsed)
 	if fault := r.statusFault(resp); fault != "" {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, fault, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
@@ -254,8 +255,8 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
-// add counts one response of the operation with the given id.
-func (y *fuzzTally) add(t *testing.T, operationID string, status int, responseTime time.Duration) {
+// countResponse counts one response of the operation with the given id.
+func (y *fuzzTally) countResponse(t *testing.T, operationID string, status int, responseTime time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	o := y.operations[operationID]

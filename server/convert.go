@@ -43,7 +43,7 @@ var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delim
 // format other than JSON, such as CSV, it converts the response.
 func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.contract.match(c)
+		op := s.contract.requestedOperation(c)
 		if op == nil {
 			return next(c)
 		}
@@ -53,7 +53,7 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 		case format == echo.MIMEApplicationJSON:
 			return next(c)
 		case format == "":
-			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quote(accept), strings.Join(op.formats, " or "))
+			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quoteText(accept), strings.Join(op.formats, " or "))
 		case semicolon:
 			return answerConverted(c, semicolonCSV, op.row, next)
 		default:
@@ -111,7 +111,7 @@ func answerConverted(c echo.Context, format *converter, entrySchema *openapi3.Sc
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {
-			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), format.suffix); ok {
+			if tag, ok := strings.CutSuffix(trimEncodingSuffix(strings.TrimSpace(tag)), format.suffix); ok {
 				h.Add("If-None-Match", tag+`"`)
 			}
 		}
@@ -144,7 +144,7 @@ type convertedResponse struct {
 	to       *converter
 	row      *openapi3.Schema
 	json     *io.PipeWriter // pipe to which the operation writes JSON; nil if the response is not converted
-	done     chan error     // receives the error of the conversion, or nil, when the conversion ends
+	done     chan error     // gets the error of the conversion, or nil, after the conversion
 }
 
 // Header returns the headers of the response.

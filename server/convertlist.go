@@ -74,8 +74,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 // cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// toCell converts the JSON value of a member to a cell. If the member is null, or if it is absent and value is therefore empty, the cell is
-// nil.
+// toCell converts the JSON value of a member to a cell. The cell is nil if the value is null or empty. The value of an absent member is
+// empty.
 func toCell(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member
@@ -120,8 +120,8 @@ func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 // byteOrderMark is written at the beginning of a file. It tells spreadsheet programs that the file is encoded in UTF-8.
 const byteOrderMark = "\ufeff"
 
-// convertToSemicolonCSV writes a JSON list as CSV for spreadsheets of countries with a decimal comma: cells are separated by semicolons,
-// and fractions have a comma.
+// convertToSemicolonCSV writes a JSON list as CSV for spreadsheets in countries with a decimal comma. Cells are separated by semicolons,
+// and numbers have a decimal comma.
 func convertToSemicolonCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	if _, err := io.WriteString(to, byteOrderMark); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (w *xlsxRows) writeRow(cells []any) error {
 	}
 	w.rows++
 	row := strconv.Itoa(w.rows)
-	w.write(`<row r="`, row, `">`)
+	w.writeXML(`<row r="`, row, `">`)
 	for i, cell := range cells {
 		cellRef := w.columns[i] + row
 		switch cell := cell.(type) {
@@ -86,21 +86,21 @@ func (w *xlsxRows) writeRow(cells []any) error {
 		case jsonText:
 			w.writeText(cellRef, string(cell))
 		case json.Number:
-			w.write(`<c r="`, cellRef, `"><v>`, cell.String(), `</v></c>`)
+			w.writeXML(`<c r="`, cellRef, `"><v>`, cell.String(), `</v></c>`)
 		case bool:
 			value := "0"
 			if cell {
 				value = "1"
 			}
-			w.write(`<c r="`, cellRef, `" t="b"><v>`, value, `</v></c>`)
+			w.writeXML(`<c r="`, cellRef, `" t="b"><v>`, value, `</v></c>`)
 		}
 	}
 	_, err := w.sheet.WriteString(`</row>`) // WriteString also returns the error of an earlier write
 	return err
 }
 
-// write writes parts of the sheet. It ignores errors: after an error, bufio.Writer returns the same error from every later write.
-func (w *xlsxRows) write(parts ...string) {
+// writeXML writes parts of the sheet. It ignores an error, because bufio.Writer returns the error again from the next write.
+func (w *xlsxRows) writeXML(parts ...string) {
 	for _, part := range parts {
 		_, _ = w.sheet.WriteString(part)
 	}
@@ -116,10 +116,10 @@ func (w *xlsxRows) writeText(cellRef, text string) {
 	if strings.Contains(text, "_x") {
 		text = hexEscape.ReplaceAllString(text, "_x005F$0")
 	}
-	w.write(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
+	w.writeXML(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)
 	_ = xml.EscapeText(w.sheet, w.text) // ignore the error, because the next write to w.sheet returns it again
-	w.write(`</t></is></c>`)
+	w.writeXML(`</t></is></c>`)
 }
 
 // maxCellText is the largest length of a text in a cell, in UTF-16 units.
@@ -141,7 +141,7 @@ func cutText(text string) string {
 
 // finish writes the end of the sheet and closes the archive.
 func (w *xlsxRows) finish() error {
-	w.write(sheetEnd)
+	w.writeXML(sheetEnd)
 	if err := w.sheet.Flush(); err != nil {
 		return err
 	}

@@ -152,8 +152,9 @@ func problem(code Code, format string, args ...any) *Error {
 // maxFaults is the maximum number of faults that an error response lists in its member "errors".
 const maxFaults = 1000
 
-// invalid returns an error response with the code invalid_request that lists the faults of the request. There must be at least one fault.
-func invalid(faults ...api.Fault) *Error {
+// invalidRequest returns an error response with the code invalid_request that lists the faults of the request. There must be at least one
+// fault.
+func invalidRequest(faults ...api.Fault) *Error {
 	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: withFullStop(faults[0].Detail)}
 	if len(faults) > 1 {
 		const shown = 3
@@ -249,15 +250,15 @@ func toError(err error) *Error {
 	case errors.Is(err, store.ErrDuplicate):
 		return &Error{Code: CodeConflict, Detail: "An item with this name or id exists already.", Cause: err}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return unavailable(err)
+		return unavailableError(err)
 	case errors.As(err, &fromEcho):
 		return fromEchoError(fromEcho)
 	}
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// unavailable returns an error response with status 503. The cause is only logged, for example that the database is down.
-func unavailable(cause error) *Error {
+// unavailableError returns an error response with status 503. The cause is only logged, for example that the database is down.
+func unavailableError(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
 		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %s.", inSeconds(unavailableRetryAfter))}
 }
@@ -292,7 +293,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 	e := toError(err)
 	ctxErr := r.Context().Err()
 	if e.Code == CodeInternal && ctxErr != nil { // the caller closed the connection, or the request took too long
-		e = unavailable(err)
+		e = unavailableError(err)
 	}
 	info := e.Code.info()
 	if e.Cause != nil {
@@ -350,11 +351,11 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
-func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
+func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second", "") }
 
-// counted returns a number with its noun, for example "1 entry" or "2048 characters". If pluralNoun is empty, counted forms the plural by
-// the regular rules of English. The number has no thousands separators, so that programs can read it.
-func counted(n int, singular, pluralNoun string) string {
+// countWithNoun returns a number with its noun, for example "1 entry" or "2048 characters". If pluralNoun is empty, countWithNoun forms the
+// plural by the regular rules of English. The number has no thousands separators, so that programs can read it.
+func countWithNoun(n int, singular, pluralNoun string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
 }
 

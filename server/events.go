@@ -43,7 +43,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 			found, failed = o.ListEvents(ctx, query)
 			return found, failed
 		},
-		members: func(pageFacts, int) any {
+		members: func(paginationValues, int) any {
 			var members feedMembers
 			members, failed = s.feedMembers(page, found, missing)
 			return members
@@ -54,15 +54,14 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if the caller would miss events after the cursor, because they were deleted or never recorded. The
-// last of the missing events is at the position lastMissing. So a cursor before lastMissing is refused. The cursor is nil if the request
-// has none.
+// checkFeedPosition returns an error if events after the cursor were deleted or never recorded. The position of the last such event is
+// lastMissing. The cursor is nil if the request has no cursor.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil
 	}
 	if position, err := strconv.ParseInt(cursor.Value, 10, 64); err != nil || position < lastMissing {
-		return invalid(queryFault("cursor", "cursor_expired", "events after this cursor were deleted or not recorded; start again without a cursor, and read the videos once"))
+		return invalidRequest(queryFault("cursor", "cursor_expired", "events after this cursor were deleted or not recorded; start again without a cursor, and read the videos once"))
 	}
 	return nil
 }
@@ -73,8 +72,8 @@ type feedMembers struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of a response with the given events. If there are no events, the next cursor is the position at which
-// this page starts, so that a later request continues there. The events up to the position lastMissing were deleted or never recorded.
+// feedMembers returns the members of a response with the given events. If there are no events, next_cursor is the position at which this
+// page starts. A later request then continues there. If the request has no cursor, the page starts after the position lastMissing.
 func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {

@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runsAllTests returns true if the flags of the command line do not select, skip or list any test of this package. The flag -skip counts only
-// if it matches the name of such a test, because `make test-all` skips tests of other packages.
+// runsAllTests returns true if the command line runs all tests of this package. The flag -skip is allowed if it matches no test of this
+// package, because `make test-all` skips tests of other packages.
 func runsAllTests() bool {
 	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {
@@ -189,7 +189,7 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// respond429 is passed to platforms.redirect instead of a target. Requests for the short link then get status 429.
+// respond429 can be passed to platforms.redirect as the target. Requests for the short link then get status 429.
 const respond429 = "busy"
 
 // redirect makes a short link redirect to target. If target is "", requests for the link get status 502.
@@ -287,15 +287,13 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. target is the encoded path and query. The headers are given as a name, its value, the next
-// name, and so on.
+// send sends a request with the token of c. target is the encoded path and query. The headers are given as pairs: a name and its value.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. The headers are given as a name, its value, the next name, and so on. A header whose value is "" is
-// not sent.
+// send sends a request without a token. The headers are given as pairs: a name and its value. A header whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)

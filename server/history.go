@@ -95,7 +95,7 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 		to = from // startDate is in the future, so the history contains only startDate, a day without data
 	}
 	if len(faults) > 0 {
-		return 0, 0, invalid(faults...)
+		return 0, 0, invalidRequest(faults...)
 	}
 	return from, to, nil
 }

@@ -61,7 +61,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.videoHistory(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("no points before the first fetch and after the last fetch", func(t *testing.T) {
+		t.Run("days before the first fetch and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.videoHistory(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
@@ -90,7 +90,7 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
-			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "the point of the day %d days ago must have the right value of the member 'interpolated'", 95+i)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "'interpolated' must be true for days without a fetch, and absent for days with a fetch: %d days ago", 95+i)
 		}
 	})
 }

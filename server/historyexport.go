@@ -12,9 +12,9 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch,
-	// because these points become visible only when the transaction ends. An export also ends at a whole minute, so that its ETag stays valid
-	// for a minute. The cursor contains this end, so that all pages of an export have the same end.
+	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch.
+	// Otherwise an export could miss points whose transaction has not ended. The end of an export is a whole minute, so that its ETag stays
+	// valid for a minute. The cursor contains the end, so that all pages of the export have the same end.
 	exportDelay = 2 * time.Minute
 )
 
@@ -46,7 +46,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},
-		members: func(facts pageFacts, _ int) any {
+		members: func(facts paginationValues, _ int) any {
 			return struct {
 				ExportedUntil string  `json:"exported_until"`
 				NextCursor    *string `json:"next_cursor"`
@@ -105,7 +105,7 @@ func appendExportedPoint(out []byte, v *store.VideoPoints, p *store.Point, view 
 		out = append(out, `,"rounded":false`...)
 	}
 	out = appendCount(append(out, `,"shares":`...), view.Count(p.Shares))
-	out = orNull(append(out, `,"source":`...), source, appendText)
+	out = appendOrNull(append(out, `,"source":`...), source, appendText)
 	out = appendCount(append(out, `,"views":`...), view.Count(p.Views))
 	return append(out, '}')
 }

@@ -35,7 +35,7 @@ func (c *caller) exportPages(query url.Values) (points []client.ExportedPoint, u
 }
 
 // Requirements in docs/coverage.md: 14.3-01, 14.3-02, 14.3-03
-func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
+func TestHistoryExport_updatedSinceSelectsOnlyNewPoints(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const videos, days = 7, 5
@@ -89,8 +89,8 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 	})
 }
 
-// In this test, a video is fetched shortly before an export, and another video between two pages of the export. The export must have their
-// older points, because the next export has only points that are fetched later.
+// TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport fetches one video shortly before an export, and a second video
+// between two pages of the export. The export must have the older points of both videos. The next export must have their new points.
 //
 // Requirements in docs/coverage.md: 14.3-02, 14.3-03
 func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *testing.T) {
@@ -129,8 +129,8 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 		a.Clock.Advance(4 * time.Minute)
 		rest, until := c.exportPages(url.Values{"limit": {"1"}, "cursor": {*first.NextCursor}})
 		add(rest)
-		require.Equal(t, first.ExportedUntil.Format(time.RFC3339Nano), until, "all pages of an export must have the same end")
-		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have all points that were fetched before its end, and no other points")
+		require.Equal(t, first.ExportedUntil.Format(time.RFC3339Nano), until, "all pages of an export must have the same exported_until")
+		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have exactly the points that were fetched before exported_until")
 
 		next, _ := c.exportPages(url.Values{"updated_since": {until}})
 		require.Len(t, next, 2, "the next export must have only the new points")

@@ -26,8 +26,8 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 	return writeJSON(w, append(out, ']'))
 }
 
-// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If withQuality
-// is true, the JSON has the quality, source and fetch time of the point, unless view is MaskedView.
+// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If view is not
+// MaskedView and withQuality is true, the JSON has the quality, source and fetch time of the point.
 func appendVideoHistoryPoint(out []byte, p *store.Point, view View, withQuality bool) []byte {
 	withQuality = withQuality && !view.masked
 	out = appendCount(append(out, `{"bookmarks":`...), view.Count(p.Bookmarks))

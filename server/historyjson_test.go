@@ -30,14 +30,14 @@ func toAPIVideoHistoryPoint(p store.Point, view View, quality bool) api.VideoHis
 
 func TestAppendVideoHistoryPoint_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 	t.Parallel()
-	counts := orNil(rapid.Int64())
+	counts := nilOrValue(rapid.Int64())
 	rapid.Check(t, func(t *rapid.T) {
 		p := store.Point{Day: store.Date(rapid.Int32Range(0, int32(store.MaxDate)).Draw(t, "day")),
 			Counts: store.Counts{Views: counts.Draw(t, "views"), Likes: counts.Draw(t, "likes"), Comments: counts.Draw(t, "comments"), Shares: counts.Draw(t, "shares"), Bookmarks: counts.Draw(t, "bookmarks")},
 			Provenance: store.Provenance{
 				Quality:   rapid.SampledFrom([]store.Quality{store.QualityMeasured, store.QualityCorrected, store.QualityRounded, store.QualityInterpolated}).Draw(t, "quality"),
-				Source:    orNil(rapid.String()).Draw(t, "source"),
-				FetchedAt: orNil(rapid.Map(rapid.Int64Range(-1e15, 2e17), func(n int64) store.Instant { return store.Instant(n) })).Draw(t, "fetched"),
+				Source:    nilOrValue(rapid.String()).Draw(t, "source"),
+				FetchedAt: nilOrValue(rapid.Map(rapid.Int64Range(-1e15, 2e17), func(n int64) store.Instant { return store.Instant(n) })).Draw(t, "fetched"),
 			}}
 		quality := rapid.Bool().Draw(t, "with quality")
 		for _, view := range []View{FullView, MaskedView} {

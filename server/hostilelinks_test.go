@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses maps each check that refuses hostile links to the expected responses. The response to a request with a single link has
-// status and code. The response to a bulk request has the code failure for this link. If connection is true, the server connects to a platform
-// before it refuses the link.
+// hostileResponses maps each check that refuses hostile links to the expected responses. The fields status and code are for a request with
+// a single link. The field failure is the code of the link in the response to a bulk request. If the field connection is true, the server
+// connects to a platform before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code

@@ -36,12 +36,12 @@ func effectID(ctx context.Context) uuid.UUID {
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
-		r, op := c.Request(), s.contract.match(c)
+		r, op := c.Request(), s.contract.requestedOperation(c)
 		key := r.Header.Get("Idempotency-Key")
 		if op == nil || r.Method != http.MethodPost || key == "" {
 			return next(c)
 		}
-		request, err := fingerprint(c)
+		request, err := requestHash(c)
 		if err != nil {
 			return err
 		}
@@ -52,13 +52,13 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		switch known.State {
 		case store.KeyDone:
-			return replay(c, known.Answer)
+			return sendStoredResponse(c, known.Answer)
 		case store.KeyRunning:
 			return problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running. "+
-				"Send the request again in a moment to get its response.", quote(key))
+				"Send the request again in a moment to get its response.", quoteText(key))
 		case store.KeyMismatch:
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
-				"Use a new key for a new request.", quote(key))
+				"Use a new key for a new request.", quoteText(key))
 		case store.KeyStoreFull:
 			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
 				"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RetryAfter))
@@ -67,13 +67,13 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, result keeps this status, so that finishKey releases the key
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, this status makes finishKey release the key
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {
 			return err
 		}
-		body, err := withoutSecret(op, response.body.Bytes())
+		body, err := removeSecret(op, response.body.Bytes())
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// withoutSecret returns the response body that is stored for repetitions. If op.secretMember is the name of a member, its value is a secret
-// and is replaced by null.
-func withoutSecret(op *operation, body []byte) ([]byte, error) {
+// removeSecret returns the response body that is stored for repetitions. If the operation returns a secret, its value is replaced by null.
+// op.secretMember is the name of the member with the secret.
+func removeSecret(op *operation, body []byte) ([]byte, error) {
 	if op.secretMember == "" {
 		return body, nil
 	}
@@ -115,7 +115,7 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits until the response is stored, so storing must end soon after the request's deadline
+	if deadline, ok := c.Request().Context().Deadline(); ok { // end soon after the deadline of the request, because the caller waits
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()
@@ -131,9 +131,9 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	}
 }
 
-// fingerprint returns a hash of a request's path and body. If two requests have the same Idempotency-Key but different hashes, the second
+// requestHash returns a hash of a request's path and body. If two requests have the same Idempotency-Key but different hashes, the second
 // request is refused. White space and the order of members in the body do not change the hash.
-func fingerprint(c echo.Context) ([]byte, error) {
+func requestHash(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
 	if body := c.Get(bodyValue); body != nil {
@@ -144,8 +144,8 @@ func fingerprint(c echo.Context) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// replay answers a repetition of a request with the stored response to the first request with the same Idempotency-Key.
-func replay(c echo.Context, a store.KeptAnswer) error {
+// sendStoredResponse answers a repetition of a request. It sends the stored response to the first request with the same Idempotency-Key.
+func sendStoredResponse(c echo.Context, a store.KeptAnswer) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {
 		return c.NoContent(a.Status)

@@ -226,7 +226,7 @@ func TestIdempotency_onlyOneOfSeveralConcurrentRequestsHasAnEffect(t *testing.T)
 				}
 				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
 				if got.Header.Get("Idempotent-Replayed") == "" {
-					require.Nil(t, first, "%s: two responses lack the header Idempotent-Replayed, but only the first response may lack it", id)
+					require.Nil(t, first, "%s: all responses except the first must have the header Idempotent-Replayed", id)
 					first = &got
 				}
 			}

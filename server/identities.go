@@ -44,10 +44,10 @@ type identities struct {
 	later         *laterWrites
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
-	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens, in a separate cache so that they do not evict valid tokens
-	used       *lru.Cache[uuid.UUID, time.Time]     // for each token id, the last use of the token that was written to the database
-	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token and address share one look-up
-	newLookUps chan struct{}                        // semaphore with maxNewLookUps slots: a look-up of a token occupies a slot if this server has not accepted the token before
+	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
+	used       *lru.Cache[uuid.UUID, time.Time]     // by token id, the time of the last use in the database
+	inFlight   singleflight.Group                   // look-ups in progress; requests with the same token and address share one look-up
+	newLookUps chan struct{}                        // semaphore that limits the look-ups of new tokens to maxNewLookUps
 }
 
 // knownIdentity is the result of looking up a valid token.
@@ -62,8 +62,7 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up in the database
 }
 
-// newIdentities returns an identities value with empty caches. It looks up secrets with authenticate, and counts requests without a valid
-// secret in limits.
+// newIdentities returns an identities value with empty caches. authenticate looks up a secret in the database.
 func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
 	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
@@ -119,13 +118,13 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool
 	return store.Identity{}, false, nil
 }
 
-// lookUpToken looks up a token in the database. It caches the result unless the database fails. If the caller closes the connection, lookUpToken
-// continues, so that the request is still counted in the rate limit for unknown tokens.
+// lookUpToken looks up a token in the database. If the database fails, it caches nothing. If the caller closes the connection, lookUpToken
+// continues. So the request is still counted in the rate limit for unknown tokens.
 func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.addressLimits.check(unknownTokens, address); err != nil { // the limit is checked before the wait for other look-ups, so that a refused request does not wait
+		if err := i.addressLimits.checkLimit(unknownTokens, address); err != nil { // check the limit first, so that a refused request does not wait for other look-ups
 			return store.Identity{}, err
 		}
 		select {
@@ -134,12 +133,12 @@ func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, add
 		case <-ctx.Done():
 			return store.Identity{}, ctx.Err()
 		}
-		if err := i.addressLimits.take(ctx, unknownTokens, address); err != nil {
+		if err := i.addressLimits.countRequest(ctx, unknownTokens, address); err != nil {
 			return store.Identity{}, err
 		}
 		defer func() {
 			if !isTokenRefusal(err) {
-				i.addressLimits.giveBack(ctx, unknownTokens, address)
+				i.addressLimits.uncountRequest(ctx, unknownTokens, address)
 			}
 		}()
 	}
@@ -171,6 +170,6 @@ func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Ti
 		return
 	}
 	i.used.Add(token, now)
-	i.later.start(ctx, "last use of a token",
+	i.later.startWrite(ctx, "last use of a token",
 		func(ctx context.Context) error { return i.store.SaveTokenUse(ctx, token, now) }, "token_id", token)
 }

@@ -10,7 +10,7 @@ const maxRequestsPerOrganisation = 4
 // requests of the organisation, further requests of the organisation wait.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if s.contract.match(c) == nil {
+		if s.contract.requestedOperation(c) == nil {
 			return next(c)
 		}
 		ctx := c.Request().Context()

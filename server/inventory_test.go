@@ -109,8 +109,8 @@ func numberedAccountLink(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same videos, accounts and collections for each caller, and sets the items of each caller. The links and names
-// contain four-digit numbers. firstNumber is the lowest of these numbers.
+// createItems creates the same videos, accounts and collections for each caller, and stores their ids and links in caller.items. The links
+// and names contain four-digit numbers. firstNumber is the lowest of these numbers.
 func (a *app) createItems(firstNumber int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
@@ -195,7 +195,7 @@ func (c *caller) inventory(firstNumber int) inventory {
 		}
 	}
 	for _, m := range itemKinds {
-		require.NotEmpty(c.t, items[m], "the inventory contains no %s", m)
+		require.NotEmpty(c.t, items[m], "the inventory must contain a %s", m)
 	}
 	return items
 }

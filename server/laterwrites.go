@@ -13,9 +13,10 @@ type laterWrites struct {
 	running sync.WaitGroup // the writes that have not finished; Server.Close waits for them
 }
 
-// start calls writeRecord in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of five
-// seconds. If it fails, the error is logged with recordName, which says what was to be written, and with logAttributes.
-func (l *laterWrites) start(ctx context.Context, recordName string, writeRecord func(context.Context) error, logAttributes ...any) {
+// startWrite calls writeRecord in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
+// five seconds. If it fails, the error is logged with recordName and logAttributes. recordName names the written record, such as "last use
+// of a token".
+func (l *laterWrites) startWrite(ctx context.Context, recordName string, writeRecord func(context.Context) error, logAttributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

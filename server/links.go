@@ -180,8 +180,7 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The request continues without an error, because the targets are known. Only the next request with these short links must resolve
-		// them again.
+		// The request does not fail, because it needs only the targets. The next request with these short links resolves them again.
 		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil
@@ -223,8 +222,8 @@ func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link
 	return results
 }
 
-// resolveShortLinkInSlot resolves one short link. Before that, it waits until fewer short links are being resolved than the limits
-// maxResolvesPerOrganisation and maxResolves. If ctx ends during the wait, the short link fails.
+// resolveShortLinkInSlot resolves one short link. If the limit maxResolvesPerOrganisation or maxResolves is reached, it first waits. If ctx
+// ends during the wait, the short link fails.
 func (s *Server) resolveShortLinkInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {

@@ -36,14 +36,14 @@ type listRequest[R any] struct {
 	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data, from which the ETag is
 	// computed. answerList then calls checkConditionInFirstQuery, which does not need a separate query for the version.
 	versionInFirstQuery bool
-	// find reads the rows of one page. Either the result has the rows, or find calls handleRow for every row as soon as the row is read.
+	// find reads the rows of one page. It returns the rows, or it passes each row to handleRow and returns no rows.
 	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// members returns an object whose members are sent in the response beside the member "data". rowCount is the number of rows in "data". If
 	// members is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
-	members func(facts pageFacts, rowCount int) any
+	members func(facts paginationValues, rowCount int) any
 	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
 	// allRows is false, a caller whose tier does not show metrics gets only the first row.
 	allRows bool
@@ -68,7 +68,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	out := &listBuffer{}
 	encode := func(encoded []byte, row *R) ([]byte, error) { return l.encode(encoded, row, view) }
 	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) {
-		out.begin(l.members != nil || l.page.paginated) // if a replica failed while it read the rows, FromReplica calls this function again, and begin drops the rows that were already read
+		out.beginResponse(l.members != nil || l.page.paginated) // if a replica fails, FromReplica calls this function again, and beginResponse drops the rows of the first call
 		return l.find(org, l.page.window(pageView, s.maxPage), func(row *R) error { return addRow(out, row, encode, s.maxPage) })
 	})
 	if err != nil {
@@ -77,10 +77,10 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err := cutPageToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
-	var facts pageFacts
+	var facts paginationValues
 	next := found.Next()
-	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // without pagination, only a page that was cut short because of its size has a Link header to the next page
-		if facts, err = s.pageFacts(ctx, l.page, pageView, found.Total, next); err != nil {
+	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // a page without pagination has a Link header if it was cut because of its size
+		if facts, err = s.computePagination(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}
 	}
@@ -103,9 +103,8 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	return response, nil
 }
 
-// cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It must run
-// before the first byte of the response is sent, so that headers and pagination are correct. It encodes the rows to measure them only if
-// the page can be too large.
+// cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage. It keeps at least one row. It must run
+// before the response begins, because the headers and the pagination depend on it.
 func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
 	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
@@ -126,8 +125,8 @@ func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R
 	return nil
 }
 
-// listResponse is the response of an operation that returns a list. Its buffer already has the JSON of the rows that were encoded while they
-// were read. The other rows are encoded while the response is sent, a few at a time, so that their JSON does not need much memory.
+// listResponse is the response of an operation that returns a list. The buffer can already have the JSON of some rows. addRows encodes the
+// remaining rows while the response is sent, so that their JSON needs little memory.
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
@@ -173,13 +172,13 @@ func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter)
 // aborts the connection, so that no client treats an incomplete list as complete.
 func (l listResponse) write(w http.ResponseWriter) error {
 	l.buffer.w = w
-	defer l.buffer.release()
+	defer l.buffer.releaseBlocks()
 	err := l.addRows()
 	if err == nil {
-		err = l.buffer.end(l.members)
+		err = l.buffer.endResponse(l.members)
 	}
 	if err == nil {
-		err = l.buffer.send()
+		err = l.buffer.sendBlocks()
 	}
 	if err == nil || !l.buffer.started {
 		return err
@@ -195,7 +194,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 type listBuffer struct {
 	blocks  []*bytes.Buffer
 	rows    int   // number of rows that were added
-	bytes   int64 // number of bytes of the JSON of these rows
+	bytes   int64 // number of bytes of the JSON of all added rows
 	w       http.ResponseWriter
 	started bool // true if the status of the response was sent
 }
@@ -206,21 +205,21 @@ var listBlocks = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
 
-// begin drops all rows and begins a response: an object if isObject is true, otherwise an array.
-func (b *listBuffer) begin(isObject bool) {
-	b.release()
+// beginResponse drops all rows and begins a new response. The response is an object if isObject is true, and an array if not.
+func (b *listBuffer) beginResponse(isObject bool) {
+	b.releaseBlocks()
 	*b = listBuffer{}
-	if begin := b.block(); isObject {
+	if begin := b.currentBlock(); isObject {
 		begin.WriteString(`{"data":[`)
 	} else {
 		begin.WriteByte('[')
 	}
 }
 
-// end completes the response after its last row. otherMembers is an object with the members except "data", or nil if the response is an
-// array.
-func (b *listBuffer) end(otherMembers any) error {
-	last := b.block()
+// endResponse completes the response after its last row. otherMembers is an object with the members except "data", or nil if the response
+// is an array.
+func (b *listBuffer) endResponse(otherMembers any) error {
+	last := b.currentBlock()
 	if otherMembers == nil {
 		last.WriteString("]\n")
 		return nil
@@ -235,8 +234,8 @@ func (b *listBuffer) end(otherMembers any) error {
 	return nil
 }
 
-// block returns the block to which the next row is added.
-func (b *listBuffer) block() *bytes.Buffer {
+// currentBlock returns the block to which the next row is added.
+func (b *listBuffer) currentBlock() *bytes.Buffer {
 	if n := len(b.blocks); n > 0 && b.blocks[n-1].Len() < listBufferBytes {
 		return b.blocks[n-1]
 	}
@@ -245,11 +244,10 @@ func (b *listBuffer) block() *bytes.Buffer {
 	return block
 }
 
-// addRow encodes a row and adds its JSON to b. If encode returns no JSON, addRow adds nothing. If the response has begun and the last block is
-// full, addRow sends the blocks. If the JSON of all rows would have more than maxBytes bytes, addRow does not add the row and returns
-// store.ErrEnough. It always adds the first row.
+// addRow encodes a row and adds its JSON to b. If b.w is set and the last block is full, addRow sends all blocks. If the JSON of all rows
+// would have more than maxBytes bytes, addRow does not add the row and returns store.ErrEnough. This limit does not apply to the first row.
 func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
-	block, separator := b.block(), ""
+	block, separator := b.currentBlock(), ""
 	if b.rows > 0 {
 		separator = ","
 	}
@@ -263,13 +261,13 @@ func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error
 	b.rows++
 	block.Write(encoded)
 	if b.w != nil && block.Len() >= listBufferBytes {
-		return b.send()
+		return b.sendBlocks()
 	}
 	return nil
 }
 
-// send sends all blocks and then drops them. The first call also sends the status 200.
-func (b *listBuffer) send() error {
+// sendBlocks sends all blocks and then drops them. The first call also sends the status 200.
+func (b *listBuffer) sendBlocks() error {
 	if !b.started {
 		b.started = true
 		b.w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -280,12 +278,12 @@ func (b *listBuffer) send() error {
 			return err
 		}
 	}
-	b.release()
+	b.releaseBlocks()
 	return nil
 }
 
-// release drops all blocks. It returns them to the pool, except a block that a long row has made too large.
-func (b *listBuffer) release() {
+// releaseBlocks drops all blocks. It returns them to the pool, except a block that a long row has made too large.
+func (b *listBuffer) releaseBlocks() {
 	for _, block := range b.blocks {
 		if block.Cap() <= 2*listBufferBytes {
 			block.Reset()

@@ -173,7 +173,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 					}
 					header := got.Header.Get("Link")
 					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
-						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the response must have a Link header if next_cursor is not null, and none otherwise", target)
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the response must have a Link header exactly if next_cursor is not null", target)
 					}
 					if target = ""; header != "" {
 						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
@@ -184,7 +184,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 				if strings.Contains(list, "limit=9") && size == 40_000 {
 					continue // an array with as many rows as the requested limit has no Link header
 				}
-				require.Len(t, seen, want, "all pages of %s with a maximum page size of %d bytes must together contain each item once", list, size)
+				require.Len(t, seen, want, "the pages of %s must contain each item once, if the maximum page size is %d bytes", list, size)
 				if size == 1 {
 					require.Equal(t, want, pages, "each page must have one row if the maximum page size is 1 byte")
 				}

@@ -38,7 +38,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP requests of the tool calls then get the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP request of a tool call gets the request id of the request to /mcp
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.errorStatus != 0 {
@@ -109,8 +109,8 @@ func (a *toolResponse) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// serveComplete sends a request through all middleware and writes the response to w. It returns false if the handler aborted the response
-// with http.ErrAbortHandler, so that the response is incomplete.
+// serveComplete sends a request through all middleware and writes the response to w. It returns false if the response is incomplete,
+// because the handler aborted it with http.ErrAbortHandler.
 func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http also compares a panic with this exact value
@@ -133,11 +133,11 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(errorText)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
-			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quote(r.Host))
+			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quoteText(r.Host))
 	case http.StatusRequestEntityTooLarge:
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", maxBody)
 	case http.StatusUnsupportedMediaType:
-		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(r.Header.Get(echo.HeaderContentType)))
+		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quoteText(r.Header.Get(echo.HeaderContentType)))
 	}
 	return &Error{Code: CodeInternal, Detail: internalDetail}
 }

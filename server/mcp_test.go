@@ -43,8 +43,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// assistant opens an MCP session that sends the token of c. The session is closed when the test ends.
-func (c *caller) assistant() assistant {
+// openAssistant opens an MCP session that sends the token of c. The session is closed when the test ends.
+func (c *caller) openAssistant() assistant {
 	c.t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: c.app.http.URL + "/mcp", MaxRetries: -1,
 		HTTPClient: &http.Client{Transport: bearer{c.token, c.app.checkedClient().Transport}}}
@@ -65,8 +65,8 @@ func (a assistant) tools() map[string]*mcp.Tool {
 	return tools
 }
 
-// call calls an MCP tool and returns the result, which can be an error result. It fails the test if the server does not return a result.
-func (a assistant) call(tool string, arguments any) *mcp.CallToolResult {
+// callTool calls an MCP tool and returns the result, which can be an error result. It fails the test if the server does not return a result.
+func (a assistant) callTool(tool string, arguments any) *mcp.CallToolResult {
 	a.t.Helper()
 	result, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	require.NoError(a.t, err)
@@ -125,7 +125,7 @@ func toolOperations() []*contractOperation {
 func TestMCP_listsAToolForEachOperation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	session := a.newCaller(t, store.TierLimited).assistant()
+	session := a.newCaller(t, store.TierLimited).openAssistant()
 	tools := session.tools()
 	require.GreaterOrEqual(t, len(tools), 32)
 	require.Len(t, tools, len(toolOperations()))
@@ -197,9 +197,9 @@ func (c *caller) createMCPItems() mcpItems {
 	return w
 }
 
-// calls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend on
-// earlier calls. The first readOnlyCalls calls change no video, account or collection.
-func (w mcpItems) calls() []call {
+// toolCalls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend
+// on earlier calls. The first readOnlyCalls calls change no video, account or collection.
+func (w mcpItems) toolCalls() []call {
 	return []call{
 		{"authenticate", nil},
 		{"listVideos", map[string]any{"limit": 2, "order_by": "latest_views", "collections": []string{"Launch", "Nobody"}, "has_metrics": true}},
@@ -244,7 +244,7 @@ func (w mcpItems) calls() []call {
 	}
 }
 
-// readOnlyCalls is the number of calls at the beginning of mcpItems.calls that change no video, account or collection.
+// readOnlyCalls is the number of calls at the beginning of mcpItems.toolCalls that change no video, account or collection.
 const readOnlyCalls = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.
@@ -311,10 +311,10 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		byTool, byREST := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 		toolItems, restItems := byTool.createMCPItems(), byREST.createMCPItems()
-		session := byTool.assistant()
+		session := byTool.openAssistant()
 		tools := session.tools()
 		left := maps.Clone(tools)
-		for i, call := range toolItems.calls() {
+		for i, call := range toolItems.toolCalls() {
 			name := toolName(call.operation)
 			delete(left, name)
 			arguments := call.toolArguments()
@@ -327,8 +327,8 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, compileSchema(t, tools[name].InputSchema).Validate(plain), name)
 
-			got := session.call(name, arguments)
-			want := restItems.calls()[i].sendREST(t, byREST)
+			got := session.callTool(name, arguments)
+			want := restItems.toolCalls()[i].sendREST(t, byREST)
 			require.Less(t, want.StatusCode, 400, "%s: %s", name, want.body)
 			require.False(t, got.IsError, "%s: %v", name, textBlocks(t, got))
 			require.EqualValues(t, want.StatusCode, got.Meta["reeltally/status"], name)
@@ -347,14 +347,14 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result must be a summary of less than 500 bytes", name)
 			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result must have only one line", name)
 		}
-		require.Empty(t, left, "mcpItems.calls must contain each tool")
+		require.Empty(t, left, "mcpItems.toolCalls must contain each tool")
 	})
 }
 
 func TestMCP_failedBulkRequestReturnsAnErrorWithTheResultOfEachLink(t *testing.T) {
 	t.Parallel()
-	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
-	got := session.call("track_videos", map[string]any{"links": []string{"nonsense"}})
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
+	got := session.callTool("track_videos", map[string]any{"links": []string{"nonsense"}})
 	require.True(t, got.IsError)
 	require.EqualValues(t, http.StatusUnprocessableEntity, got.Meta["reeltally/status"])
 	require.Contains(t, comparableJSON(t, got.StructuredContent), "invalid_url")
@@ -367,19 +367,19 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 		c := a.newCaller(t, tier)
 		w := c.createMCPItems()
-		session := c.assistant()
-		for _, call := range w.calls()[:readOnlyCalls] {
+		session := c.openAssistant()
+		for _, call := range w.toolCalls()[:readOnlyCalls] {
 			operation := sharedContract().operations[slices.IndexFunc(sharedContract().operations, func(o *contractOperation) bool { return o.id == call.operation })]
 			if masked, _ := operation.Operation.Extensions["x-tier-masked"].(bool); !masked {
 				continue
 			}
-			got := session.call(toolName(call.operation), call.toolArguments())
+			got := session.callTool(toolName(call.operation), call.toolArguments())
 			require.False(t, got.IsError, "%s: %v", call.operation, textBlocks(t, got))
 			objects := objectsWithMetrics(got.StructuredContent)
 			require.Len(t, objects, 1, call.operation)
 			require.Equal(t, true, objects[0]["metrics_masked"])
 			for name, value := range objects[0] {
-				require.False(t, isMetric(name) && value != nil, "the result of %s must not contain the metric %s, but it is %v", call.operation, name, value)
+				require.False(t, isMetric(name) && value != nil, "the result of %s must not contain the metric %s, but its value is %v", call.operation, name, value)
 			}
 			require.NotContains(t, strings.Join(textBlocks(t, got), "\n"), "7654321", "the text of the result must not contain masked values")
 		}
@@ -393,14 +393,14 @@ func TestMCP_everyResultSaysWhichMembersAreUntrusted(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	w := c.createMCPItems()
-	session := c.assistant()
+	session := c.openAssistant()
 	found := 0
-	for _, call := range w.calls()[:readOnlyCalls] {
+	for _, call := range w.toolCalls()[:readOnlyCalls] {
 		name, arguments := toolName(call.operation), call.toolArguments()
 		if strings.HasPrefix(name, "list_") {
 			arguments["fields"] = []string{"all"}
 		}
-		got := session.call(name, arguments)
+		got := session.callTool(name, arguments)
 		text := strings.Join(textBlocks(t, got), "\n")
 		wanted := untrustedMembers(got.StructuredContent)
 		if len(wanted) == 0 {

@@ -141,11 +141,11 @@ func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.trackLongTitles(400, 3000)
-	session := c.assistant()
+	session := c.openAssistant()
 
 	whole := len(c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).body)
 	require.Greater(t, whole, 1<<20)
-	got := session.call("list_videos", map[string]any{"limit": 5000})
+	got := session.callTool("list_videos", map[string]any{"limit": 5000})
 	require.True(t, got.IsError)
 	require.Nil(t, got.StructuredContent)
 	require.EqualValues(t, http.StatusOK, got.Meta["reeltally/status"])
@@ -155,7 +155,7 @@ func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	}
 	require.Less(t, len(text), 1000)
 
-	got = session.call("list_videos", map[string]any{"limit": 100})
+	got = session.callTool("list_videos", map[string]any{"limit": 100})
 	require.False(t, got.IsError, "a result below the maximum size must be returned")
 	require.Len(t, got.StructuredContent.(map[string]any)["data"], 100)
 }

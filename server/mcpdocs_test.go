@@ -16,7 +16,7 @@ import (
 // TestMCP_documentationListsAllTools requires that the table in docs/mcp.md contains exactly the MCP tools of the server.
 func TestMCP_documentationListsAllTools(t *testing.T) {
 	t.Parallel()
-	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).assistant().tools()
+	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).openAssistant().tools()
 	var table strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		a := tools[name].Annotations

@@ -16,7 +16,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	session := c.assistant()
+	session := c.openAssistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
 		place, code, detail string // the first fault that is expected: its pointer or parameter name, its code, and a part of its detail
@@ -48,7 +48,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			session := assistant{session.ClientSession, t}
-			result := session.call(test.tool, json.RawMessage(test.arguments))
+			result := session.callTool(test.tool, json.RawMessage(test.arguments))
 			p := session.requireRefused(result, http.StatusBadRequest, server.CodeInvalidRequest)
 			faults, ok := p["errors"].([]any)
 			require.True(t, ok)
@@ -67,9 +67,9 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 
 func TestMCP_pathArgumentCannotSelectAnotherOperation(t *testing.T) {
 	t.Parallel()
-	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
-		result := session.call("get_video", map[string]any{"ad_id": argument})
+		result := session.callTool("get_video", map[string]any{"ad_id": argument})
 		require.True(t, result.IsError)
 		var p struct{ Instance, Code string }
 		require.NoError(t, json.Unmarshal([]byte(textBlocks(t, result)[0]), &p))
@@ -82,8 +82,8 @@ func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	w := a.newCaller(t, store.TierPremium).createMCPItems()
-	session := a.newCaller(t, store.TierPremium).assistant()
-	for _, call := range w.calls() {
+	session := a.newCaller(t, store.TierPremium).openAssistant()
+	for _, call := range w.toolCalls() {
 		if len(call.arguments) == 0 {
 			continue
 		}
@@ -93,7 +93,7 @@ func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 			hasID = hasID || isID
 		}
 		if hasID && call.operation != "createCollection" {
-			session.requireRefused(session.call(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
+			session.requireRefused(session.callTool(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
 		}
 	}
 }
@@ -102,9 +102,9 @@ func TestMCP_refusesACallIfTheTokenLacksTheScopeOfTheTool(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	org := a.newCaller(t, store.TierPremium).org
-	session := a.newToken(t, org, store.ScopeRead).assistant()
-	require.False(t, session.call("list_videos", nil).IsError)
-	p := session.requireRefused(session.call("track_video", map[string]any{"link": tiktokLink}), http.StatusForbidden, server.CodeScopeMissing)
+	session := a.newToken(t, org, store.ScopeRead).openAssistant()
+	require.False(t, session.callTool("list_videos", nil).IsError)
+	p := session.requireRefused(session.callTool("track_video", map[string]any{"link": tiktokLink}), http.StatusForbidden, server.CodeScopeMissing)
 	require.Contains(t, p["detail"], "write")
 }
 
@@ -112,20 +112,20 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // the MCP messages initialize and tools/list do not count against the rate limit of an operation; only tool calls do
+	session := c.openAssistant() // the MCP messages initialize and tools/list do not count against the rate limit of an operation; only tool calls do
 	for range 10 {
 		session.tools()
 	}
-	got := session.call("list_videos", nil)
+	got := session.callTool("list_videos", nil)
 	require.False(t, got.IsError)
 	headers, ok := got.Meta["reeltally/headers"].(map[string]any)
 	require.True(t, ok)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
 	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
-	session.requireRefused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
+	session.requireRefused(session.callTool("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments must count against the limit")
-	session.call("list_videos", nil)
-	p := session.requireRefused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
+	session.callTool("list_videos", nil)
+	p := session.requireRefused(session.callTool("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")
-	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation must have its own limit")
+	require.False(t, session.callTool("get_video_statistics", nil).IsError, "another operation must have its own limit")
 }

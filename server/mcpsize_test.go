@@ -46,7 +46,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	require.Less(t, len(message.body), maxVideoListBytes)
 	require.Equal(t, 20, strings.Count(string(message.body), "Restoring a rusty knife"), "each title must occur once")
 
-	session := c.assistant()
+	session := c.openAssistant()
 	var page struct {
 		Data       []map[string]any
 		Pagination struct {
@@ -56,7 +56,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 		}
 	}
 	read := func(arguments map[string]any) *mcp.CallToolResult {
-		result := session.call("list_videos", arguments)
+		result := session.callTool("list_videos", arguments)
 		require.False(t, result.IsError, "%v", textBlocks(t, result))
 		encoded, err := json.Marshal(result.StructuredContent)
 		require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 // Requirements in docs/coverage.md: 11.7-04
 func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) {
 	t.Parallel()
-	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
 	require.Equal(t, 1, strings.Count(session.InitializeResult().Instructions, "percent"))
 	for name, tool := range session.tools() {
 		schema, err := json.Marshal(tool.InputSchema)
@@ -102,7 +102,7 @@ func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) 
 // Requirements in docs/coverage.md: 11.7-05
 func TestMCP_weeklyReportNamesOnlyToolsThatExist(t *testing.T) {
 	t.Parallel()
-	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
 	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "weekly_report"})
 	require.NoError(t, err)
 	text, ok := prompt.Messages[0].Content.(*mcp.TextContent)

@@ -16,7 +16,7 @@ import (
 // initialize is the first message of an MCP session.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
-// postMCP sends an MCP message to the endpoint /mcp. The request has a token only if headers contains Authorization.
+// postMCP sends an MCP message to the endpoint /mcp. If headers does not contain Authorization, the request has no token.
 func (a *app) postMCP(t *testing.T, body string, headers ...string) response {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
@@ -33,7 +33,7 @@ func TestMCP_limitsRequestsPerAddressIfTheyHaveNoToken(t *testing.T) {
 		a.postMCP(t, initialize).requireStatus(http.StatusUnauthorized)
 	}
 	a.postMCP(t, initialize).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(toolOperations()))
+	require.Len(t, a.newCaller(t, store.TierLimited).openAssistant().tools(), len(toolOperations()))
 }
 
 func TestMCP_acceptsOnlyPOST(t *testing.T) {
@@ -108,9 +108,9 @@ func TestMCP_refusesDNSRebinding(t *testing.T) {
 func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
-	session := a.newCaller(t, store.TierPremium).assistant()
+	session := a.newCaller(t, store.TierPremium).openAssistant()
 	require.Contains(t, session.InitializeResult().Instructions, "made up")
-	require.Contains(t, textBlocks(t, session.call("get_video_statistics", nil))[0], "made up")
+	require.Contains(t, textBlocks(t, session.callTool("get_video_statistics", nil))[0], "made up")
 }
 
 func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
@@ -118,13 +118,13 @@ func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createCollection(map[string]any{"name": "Launch"})
-	session := c.assistant()
-	text := strings.Join(textBlocks(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
+	session := c.openAssistant()
+	text := strings.Join(textBlocks(t, session.callTool("get_collection", map[string]any{"collection_id": id})), "\n")
 	tag := regexp.MustCompile(`To change this version, send if_match: (".+")`).FindStringSubmatch(text)
 	require.NotNil(t, tag, text)
 	change := map[string]any{"collection_id": id, "name": "Autumn", "if_match": tag[1]}
-	require.False(t, session.call("update_collection", change).IsError)
-	session.requireRefused(session.call("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	require.False(t, session.callTool("update_collection", change).IsError)
+	session.requireRefused(session.callTool("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
 }
 
 func TestMCP_logsTheRESTRouteOfEachToolCall(t *testing.T) {

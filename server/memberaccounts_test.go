@@ -119,14 +119,14 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
 		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched must be null, not 0")
 
-		t.Run("stopped accounts with and without include_removed=true", func(t *testing.T) {
+		t.Run("the list must contain stopped accounts only if include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora,anna,carl", c.accountNames(id, ""))
 			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("all accounts, page by page with page numbers and with cursors", func(t *testing.T) {
+		t.Run("all accounts by page number and by cursor", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, direction := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction

@@ -50,7 +50,7 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	for _, v := range c.memberVideos(collection, query).Data {
 		ids = append(ids, v.AdID)
 	}
-	return sorted(ids)
+	return sortedIDs(ids)
 }
 
 // Requirements in docs/coverage.md: 4.1-31, 4.1-33, 4.1-36, 4.1-38
@@ -152,9 +152,9 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	})
 }
 
-// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag. The
-// collection's list of videos, its video count, the list of videos filtered by the collection, and the labels of each video must all show
-// the same videos in the collection.
+// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag. Four
+// responses must agree: the collection's list of videos, its video count, the list of videos filtered by the collection, and the labels of
+// each video.
 //
 // Requirements in docs/coverage.md: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
@@ -182,7 +182,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 
 		requireVideos := func(want ...uuid.UUID) {
 			t.Helper()
-			want = sorted(want)
+			want = sortedIDs(want)
 			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos must return the expected videos")
 			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total must be the number of expected videos")
 			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count must be the number of expected videos")
@@ -191,7 +191,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 				for _, v := range c.listVideos("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
-				require.Equal(t, want, sorted(ids), "GET /videos?collections= must return the expected videos")
+				require.Equal(t, want, sortedIDs(ids), "GET /videos?collections= must return the expected videos")
 			}
 			labelled := []uuid.UUID{}
 			for _, v := range c.listVideos("").Data {
@@ -201,12 +201,12 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sorted(labelled), "label_ids must contain the collection for exactly the expected videos")
+			require.Equal(t, want, sortedIDs(labelled), "label_ids must contain the collection for exactly the expected videos")
 		}
 		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("new videos of an account of the collection, or with a hashtag of the collection", func(t *testing.T) {
+		t.Run("a new video of a member account, and a new video with a hashtag of the collection", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
 			requireVideos(added, byAccount, tagged, all, later)
 			fetch()
@@ -343,7 +343,7 @@ func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *test
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response must contain the first row of the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the only video must be the first one in the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

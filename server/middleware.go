@@ -62,9 +62,9 @@ func requestIDs() echo.MiddlewareFunc {
 // requestID returns the request id, which the middleware requestIDs has stored in the X-Request-Id header of the response.
 func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. This ends the request's database
+// limitRequestTime returns a middleware that cancels the context of a request after Server.requestTimeout. This ends the request's database
 // statements and its requests to other servers, and the response has status 503.
-func (s *Server) limitTime() echo.MiddlewareFunc {
+func (s *Server) limitRequestTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
 		ErrorHandler: func(err error, _ echo.Context) error { return err }, // the error is returned unchanged, so that writeError answers with status 503
@@ -77,7 +77,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now
 		if err := next(c); err != nil {
-			c.Error(err) // Error sends the error response now, so that the log line contains its status
+			c.Error(err) // this call sends the error response now, so that the log line contains its status
 		}
 		r, w := c.Request(), c.Response()
 		attrs := []slog.Attr{
@@ -99,7 +99,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // not earlier, because the handler may store the first numbers, on which ReelTally-Sandbox depends
+		// This function runs after the handler, because the handler can store the first numbers. These decide whether ReelTally-Sandbox is set.
+		c.Response().Before(func() {
 			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
@@ -113,7 +114,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		if s.secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if s.contract.match(c) != nil {
+		if s.contract.requestedOperation(c) != nil {
 			h.Set("Cache-Control", "private, no-cache")
 			h.Set("Vary", "Authorization, Accept, Accept-Encoding")
 		}
@@ -122,16 +123,16 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // dataIsMadeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, dataIsMadeUp
-// reads the database again after each successful operation, because the response can contain the first numbers. A response of GET /authenticate
-// never contains numbers, so this operation reads the database at most once every identityTTL. As soon as the database contains numbers, the
-// result stays the same, because made-up and real numbers are never mixed.
+// reads the database again after each successful operation, because the response can contain the first numbers. After GET /authenticate,
+// whose response contains no numbers, it reads the database only if the last reading is at least identityTTL old. Once the database contains
+// numbers, the result is final, because made-up and real numbers are never mixed.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {
 		return s.sandbox.Load()
 	}
 	now := s.now()
-	if op := s.contract.match(c); op != nil && op.group == groupAuthenticate && now.Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
+	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate && now.Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
 		return s.sandbox.Load()
 	}
 	kind, err := s.store.DataKind(ctx)
@@ -193,8 +194,8 @@ func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	})
 }
 
-// limitBody is a middleware that limits the size of request bodies to maxBody bytes: reading more bytes fails. A larger body is not refused
-// if the operation never reads it.
+// limitBody is a middleware that limits how much of a request body can be read: after maxBody bytes, the next read fails. If an operation
+// does not need the body, a larger body is accepted.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

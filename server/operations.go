@@ -27,8 +27,8 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// secretMember is the name of the response's member that contains a secret, or "" if the response contains no secret. When the response
-	// is stored for repetitions of a request with an Idempotency-Key, null is stored instead of the secret.
+	// secretMember is the name of the response's member that contains a secret, or "" if the response contains no secret. A response that is
+	// stored for its Idempotency-Key contains null instead of the secret.
 	secretMember string
 	query        map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path         []string                       // names of the operation's path parameters
@@ -116,7 +116,7 @@ func readOperations(document string) (*operations, error) {
 
 // readOperation converts one operation of an OpenAPI document. It fails if the operation id or a required x- member is missing or invalid.
 func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
-	o := &operation{id: op.OperationID, method: method, template: echoTemplate(path), hasBody: op.RequestBody != nil,
+	o := &operation{id: op.OperationID, method: method, template: toEchoPath(path), hasBody: op.RequestBody != nil,
 		query: map[string]*openapi3.Parameter{},
 		route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}}
 	if o.id == "" {
@@ -162,14 +162,14 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	return o, nil
 }
 
-// echoTemplate converts a path from the syntax of OpenAPI to the syntax of the web framework echo: /videos/{ad_id} becomes /videos/:ad_id.
-func echoTemplate(path string) string {
+// toEchoPath converts a path from the syntax of OpenAPI to the syntax of the web framework echo: /videos/{ad_id} becomes /videos/:ad_id.
+func toEchoPath(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 
-// match returns the operation that a request calls, or nil if the request's route is not in the OpenAPI contract. For a HEAD request it
+// requestedOperation returns the operation that a request calls, or nil if the request's route is not in the OpenAPI contract. For a HEAD request it
 // returns the GET operation.
-func (ops *operations) match(c echo.Context) *operation {
+func (ops *operations) requestedOperation(c echo.Context) *operation {
 	method := c.Request().Method
 	if method == http.MethodHead {
 		method = http.MethodGet

@@ -46,7 +46,7 @@ func newCallerWithDailyHistory(t *testing.T, a *app, tier store.Tier, fetchCount
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		}
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
-			f := accountFacts(a, "42", int64(1000+n), 1, 2)
+			f := fetchedAccount(a, "42", int64(1000+n), 1, 2)
 			f.Following = new(int64(7))
 			return f
 		})
@@ -72,7 +72,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
-		t.Run("the history includes the days start_date and end_date", func(t *testing.T) {
+		t.Run("a range of two days and a range of one day", func(t *testing.T) {
 			got := c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(32), a.daysAgo(31)))
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
@@ -115,7 +115,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 		for _, path := range []string{"/accounts/" + c.trackAccountLink(accountLink).String() + "/history", "/organisation/history"} {
 			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).requireStatus(http.StatusOK)
 			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-			require.Contains(t, p.Detail, a.daysAgo(days), "the detail must contain the oldest allowed date")
+			require.Contains(t, p.Detail, a.daysAgo(days), "the error message must contain the oldest allowed date")
 			require.Equal(t, "start_date", *p.Errors[0].Name)
 			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "end_date", *p.Errors[0].Name)
@@ -126,7 +126,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 	}
 }
 
-func TestAccountAndOrganisationHistory_returnOnePointWithNullMetricsToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOneMaskedPointForLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithDailyHistory(t, a, store.TierBasic, 3)

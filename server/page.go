@@ -31,7 +31,7 @@ type pageRequest struct {
 	after     *store.Position // position of the last row before the page; nil if the request has no cursor
 	paginated bool            // true if the response has a pagination object
 	order     store.Order
-	until     store.Instant // an export has no points after this time, on any of its pages; zero in other lists, and if the request has no cursor
+	until     store.Instant // time of the last point that an export can contain; zero if the list is not an export or the request has no cursor
 	cursor    cursorScope   // identifies the list; a cursor from a different list is not valid
 }
 
@@ -48,7 +48,7 @@ type cursorScope struct {
 type cursorContent struct {
 	After store.Position `json:"a"`
 	Page  int            `json:"p"`           // number of the page that begins after this position
-	Until store.Instant  `json:"u,omitempty"` // an export has no points after this time; zero in other lists
+	Until store.Instant  `json:"u,omitempty"` // time of the last point that an export can contain; zero if the list is not an export
 }
 
 // macLength is the length, in bytes, of the signature at the start of a cursor.
@@ -98,7 +98,7 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 		page.number, page.after, page.until = content.Page, &content.After, content.Until
 	}
 	if len(faults) > 0 {
-		return page, invalid(faults...)
+		return page, invalidRequest(faults...)
 	}
 	return page, nil
 }
@@ -134,20 +134,20 @@ func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit, MaxBytes: maxBytes}
 }
 
-// pageFacts are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the
+// paginationValues are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the
 // next page.
-type pageFacts struct {
+type paginationValues struct {
 	total, totalPages int64
 	nextCursor        *string // cursor of the next page; nil on the last page
 }
 
-// pageFacts computes the values of a pagination object and sets the Link header for the next page. totalRows is the number of rows in the
+// computePagination computes the values of a pagination object and sets the Link header for the next page. totalRows is the number of rows in the
 // list. nextPosition is the position after which the next page starts, or nil on the last page.
-func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (pageFacts, error) {
+func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (paginationValues, error) {
 	if v.masked {
 		totalRows, nextPosition = min(totalRows, 1), nil
 	}
-	f := pageFacts{total: totalRows, totalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)}
+	f := paginationValues{total: totalRows, totalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)}
 	if nextPosition != nil {
 		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
 		if err != nil {
@@ -163,13 +163,13 @@ func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, totalRows
 
 // pagination returns the pagination object for the response of a list operation. The operation listVideos has a different pagination
 // object.
-func (p pageRequest) pagination(f pageFacts) api.Pagination {
+func (p pageRequest) pagination(f paginationValues) api.Pagination {
 	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 }
 
 type nextLinkKey struct{}
 
-// linkNextPage is a middleware that puts a function into the request's context. The method pageFacts calls this function to add a Link
+// linkNextPage is a middleware that puts a function into the request's context. The method computePagination calls this function to add a Link
 // header (RFC 8288) with the URL of the next page. This URL is relative to the URL of the request, because a proxy can add a path prefix
 // that the server does not know.
 func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
@@ -178,7 +178,7 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextLinkKey{}, func(cursor string) {
 			query := r.URL.Query()
 			query.Del("page")
-			if op := s.contract.match(c); op != nil && op.query["paginated"] != nil {
+			if op := s.contract.requestedOperation(c); op != nil && op.query["paginated"] != nil {
 				query.Set("paginated", "true") // the server refuses a cursor without paginated=true
 			}
 			query.Set("cursor", cursor)
@@ -205,8 +205,8 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 // errCursor is the error for a cursor that the caller has changed, or that another list has returned.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
-// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or was signed for a
-// list other than the one that scope identifies.
+// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or if its list
+// is not the list that scope identifies.
 func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macLength {

@@ -147,7 +147,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestListVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *testing.T) {
+func TestListVideos_returnsOneMaskedVideoForLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWith23Videos(t, a)
@@ -174,7 +174,7 @@ func TestListVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_hasOrderByAndHasMoreOnlyInTheListOfVideos(t *testing.T) {
+func TestPagination_membersOrderByAndHasMoreExistOnlyInTheListOfVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

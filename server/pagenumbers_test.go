@@ -100,7 +100,7 @@ func findRow(t *testing.T, rows []pageRow, path string) pageRow {
 			return r
 		}
 	}
-	require.Fail(t, "the page has no row for "+path)
+	require.Fail(t, "the page must have a row with a link to "+path)
 	return pageRow{}
 }
 
@@ -266,7 +266,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 			}
 		}
 		refused := v.visit("/?days=365").requireStatus(http.StatusBadRequest)
-		require.Contains(t, string(refused.body), "it must be 7, 30 or 90")
+		require.Contains(t, string(refused.body), "must be 7, 30 or 90")
 	})
 }
 

@@ -58,7 +58,7 @@ func (s *Server) routePages(e *echo.Echo) error {
 	}
 	handler := func(c echo.Context) error {
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the page's requests to the API then get the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the requests that the page sends to the API get the request id of the page
 		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP()))))
 		return nil
 	}
@@ -85,7 +85,7 @@ type pageBackend struct{ s *Server }
 
 // Identify returns the token and the organisation of the session with this secret.
 func (b pageBackend) Identify(ctx context.Context, secret string) (store.Identity, error) {
-	id, err := b.s.sessions.findToken(ctx, secret, addressOf(ctx))
+	id, err := b.s.sessions.findToken(ctx, secret, clientAddress(ctx))
 	return id, b.problem(ctx, err)
 }
 
@@ -100,13 +100,13 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	if !store.WellFormedToken(token) {
 		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
 	}
-	id, err := b.s.identities.findToken(ctx, token, addressOf(ctx))
+	id, err := b.s.identities.findToken(ctx, token, clientAddress(ctx))
 	if err != nil {
 		return "", b.problem(ctx, err)
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx)) // a successful attempt does not count against the limit
+		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }
@@ -118,7 +118,7 @@ func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Iden
 	}
 	id, err := b.s.store.LoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
+		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return id, b.problem(ctx, err)
 }
@@ -130,7 +130,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	}
 	session, err := b.s.store.UseLoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
+		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return session, b.problem(ctx, err)
 }
@@ -160,7 +160,7 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-		b.s.identities.addressLimits.giveBack(ctx, signInLimit, addressOf(ctx))
+		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 		return nil
 	case errors.Is(err, store.ErrSetUp):
 		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
@@ -183,8 +183,8 @@ func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].h
 // HidesNumbers returns true if a tier hides numbers.
 func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier].masked }
 
-// MadeUp returns true if the numbers of the database are made up by the sandbox.
-func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
+// IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
+func (b pageBackend) IsDataMadeUp() bool { return b.s.sandbox.Load() }
 
 // Do sends a request to the API through all middleware of the server. The request has the rights of the token in identity. visitorRequest
 // is the visitor's request for the page that shows the response.
@@ -243,12 +243,12 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
 func (b pageBackend) countSignInAttempt(ctx context.Context) error {
-	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signInLimit, addressOf(ctx)))
+	return b.problem(ctx, b.s.identities.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
 }
 
-// addressOf returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign
+// clientAddress returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign
 // in are counted by this value.
-func addressOf(ctx context.Context) string {
+func clientAddress(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address
 }
@@ -264,7 +264,7 @@ func (b pageBackend) problem(ctx context.Context, err error) error {
 	} else if errors.Is(err, store.ErrLoginLink) {
 		e = problem(CodeTokenUnknown, "This link was already used, or it is older than 30 minutes. Ask for a new one: reeltally login-link --org NAME.")
 	} else {
-		e = refuseToken(err)
+		e = tokenError(err)
 	}
 	info := e.Code.info()
 	if info.Status >= http.StatusInternalServerError {

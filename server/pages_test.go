@@ -27,7 +27,7 @@ type visitor struct {
 // visit sends a GET request for a page.
 func (v *visitor) visit(target string) response {
 	v.t.Helper()
-	return v.request(http.MethodGet, target, nil)
+	return v.sendRequest(http.MethodGet, target, nil)
 }
 
 // post sends a form. The fields are given as a name, its value, the next name, and so on.
@@ -37,11 +37,11 @@ func (v *visitor) post(target string, fields ...string) response {
 	for n := 0; n+1 < len(fields); n += 2 {
 		form.Add(fields[n], fields[n+1])
 	}
-	return v.request(http.MethodPost, target, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	return v.sendRequest(http.MethodPost, target, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// request sends a request with the visitor's cookie, and stores the cookie that the response sets.
-func (v *visitor) request(method, target string, body any, headers ...string) response {
+// sendRequest sends a request with the visitor's cookie, and stores the cookie that the response sets.
+func (v *visitor) sendRequest(method, target string, body any, headers ...string) response {
 	v.t.Helper()
 	headers = append(headers, v.headers...)
 	if v.cookie != nil {

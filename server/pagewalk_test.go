@@ -75,7 +75,7 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // inProcess does not check the response against the contract, because the check is slow
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // the response is not checked against the contract, because the check is slow
 		if err != nil {
 			return nil, err
 		}
@@ -101,9 +101,9 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 	}
 }
 
-// listWriter changes the videos of an organisation while other goroutines read its lists. For each number that steps receives, it makes
-// four changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos
-// that are due to be fetched.
+// listWriter changes the videos of an organisation while other goroutines read its lists. For each number that the channel steps receives,
+// it makes four changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all
+// videos that are due to be fetched.
 type listWriter struct {
 	c                       *caller
 	neverStopped, stoppable []uuid.UUID
@@ -112,8 +112,8 @@ type listWriter struct {
 	done                    sync.WaitGroup
 }
 
-// run makes the four changes of a listWriter for each number that w.steps receives. It returns when w.steps is closed or a change fails.
-func (w *listWriter) run() {
+// makeChanges makes the four changes of a listWriter for each number in the channel w.steps. It returns when w.steps is closed or a change fails.
+func (w *listWriter) makeChanges() {
 	for n := range w.steps {
 		for _, r := range []struct {
 			method, target string
@@ -163,9 +163,8 @@ func (w *listWriter) storeNewViews() error {
 }
 
 // walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// stays tracked must be returned at least minReturned and at most maxReturned times. Both are 1 unless the list is sorted by
-// latest_updated_at or latest_views. In these orders, a fetch can move a video to another page, so that the video is returned twice or not
-// at all.
+// stays tracked must be returned at least minReturned and at most maxReturned times. Usually, both numbers are 1. But if the list is sorted
+// by latest_updated_at or latest_views, a fetch can move a video to another page. The video can then be returned twice or not at all.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool
@@ -189,7 +188,7 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, neverStopped, stoppable := newCallerWithManyVideos(t, a)
 		w := &listWriter{c: c, neverStopped: neverStopped, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
-		w.done.Go(w.run)
+		w.done.Go(w.makeChanges)
 		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup
 		dispatch.Go(func() {

@@ -47,9 +47,9 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 			case "sh":
 				out = c.runSample(t, "bash", "-euc", text)
 			case "js":
-				out = sdks[0].run(t, a.http.URL, c.token, write(t, "program.mjs", text))
+				out = sdks[0].runProgram(t, a.http.URL, c.token, write(t, "program.mjs", text))
 			case "python":
-				out = sdks[1].run(t, a.http.URL, c.token, write(t, "program.py", text))
+				out = sdks[1].runProgram(t, a.http.URL, c.token, write(t, "program.py", text))
 			case "go":
 				program := filepath.Join(t.TempDir(), "program")
 				built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, write(t, "main.go", text)).CombinedOutput()
@@ -57,7 +57,7 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 				out = c.runSample(t, program)
 			}
 			require.Contains(t, out, link)
-			require.Equal(t, 2, strings.Count(out, "4321"), "the program must print 4321 twice, as the views of the video and as the views of its only day: %s", out)
+			require.Equal(t, 2, strings.Count(out, "4321"), "the program must print 4321 twice: as the video's views, and as its views on the only day. Its output is: %s", out)
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // organisation's tier, it answers with status 429. It sets the RateLimit headers of the response.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.contract.match(c)
+		op := s.contract.requestedOperation(c)
 		if op == nil {
 			return next(c)
 		}
@@ -27,7 +27,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
 			return err
 		}
-		key := callsKey(caller.Organisation, op.id)
+		key := rateLimitKey(caller.Organisation, op.id)
 		c.Response().Before(func() { s.refundNotModified(c, op, key, limit) })
 		return next(c)
 	}
@@ -39,7 +39,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 // The parameter name is the name of the rate limit in the headers: mcpCalls or an operation id. Names that begin with pages_ or share_ count the
 // calls of the dashboard's pages and of share pages.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
-	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
+	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {
 		return err
 	}
@@ -48,13 +48,13 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 		return nil
 	}
 	e := problem(CodeRateLimited, "%s may be called %s a minute by your organisation. Try again in %s.",
-		name, counted(int(limit), "time", ""), inSeconds(quota.Reset))
+		name, countWithNoun(int(limit), "time", ""), inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }
 
-// callsKey returns the key under which the rate store counts an organisation's calls for the rate limit with this name.
-func callsKey(org store.Organisation, name string) string {
+// rateLimitKey returns the key under which the rate store counts an organisation's calls for the rate limit with this name.
+func rateLimitKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
@@ -80,14 +80,14 @@ const notModifiedFactor = 4
 // returns an error response with the code rate_limited. These responses have their own limit, because refundNotModified does not let them
 // count against the operation's rate limit.
 func (s *Server) limitNotModified(c echo.Context) error {
-	op, caller := s.contract.match(c), CallerFrom(c.Request().Context())
+	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
-	quota, err := s.rates.Take(c.Request().Context(), callsKey(caller.Organisation, op.id)+":304", limit, rateWindow)
+	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}
 	e := problem(CodeRateLimited, "The operation %s can answer your organisation with status 304 %s a minute. Try again in %s.",
-		op.id, counted(int(limit), "time", ""), inSeconds(quota.Reset))
+		op.id, countWithNoun(int(limit), "time", ""), inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }
@@ -103,7 +103,7 @@ func scopeNames(scopes []store.Scope) []string {
 // checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.contract.match(c)
+		op := s.contract.requestedOperation(c)
 		if op == nil || op.scope == "" {
 			return next(c)
 		}
@@ -114,9 +114,9 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setQuotaHeaders sets the RateLimit headers of a response. Callers see policy in the headers as the name of the rate limit.
-func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
-	h, name := c.Response().Header(), strconv.Quote(policy)
+// setQuotaHeaders sets the RateLimit headers of a response. The headers contain limitName as the name of the rate limit.
+func setQuotaHeaders(c echo.Context, limitName string, limit int64, q Quota) {
+	h, name := c.Response().Header(), strconv.Quote(limitName)
 	most, remaining, reset := strconv.FormatInt(limit, 10), strconv.FormatInt(q.Remaining, 10), strconv.Itoa(wholeSeconds(q.Reset))
 	h.Set("RateLimit-Limit", most)
 	h.Set("RateLimit-Remaining", remaining)

@@ -73,16 +73,15 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock. For this goroutine, the counts of
-		// the test expire only in a year.
+		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock, so it deletes no count of the test.
 		<-time.After(time.Until(now.AddDate(1, 0, 0)))
-		pass := func(d time.Duration) { <-time.After(d) } // pass advances the clock of the synctest bubble by d without real waiting
+		advanceClock := func(d time.Duration) { <-time.After(d) }
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
 			require.NoError(t, err)
 			return q
 		}
-		pass(1234567 * time.Microsecond)
+		advanceClock(1234567 * time.Microsecond)
 		for _, limit := range []int64{5, 15, 30, 120} {
 			for range 3 {
 				last := limit
@@ -91,17 +90,17 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 					require.False(t, q.Exceeded)
 					require.Less(t, q.Remaining, last, "the remaining quota must decrease with each request of a window")
 					last = q.Remaining
-					pass(time.Millisecond)
+					advanceClock(time.Millisecond)
 				}
 				require.Zero(t, last)
 				q := take(limit)
 				require.True(t, q.Exceeded)
 				require.Positive(t, q.Reset)
 				require.LessOrEqual(t, q.Reset, time.Minute)
-				pass(q.Reset - 2*time.Second)
+				advanceClock(q.Reset - 2*time.Second)
 				q = take(limit)
 				require.True(t, q.Exceeded, "the limit must stay exceeded until the window ends")
-				pass(q.Reset)
+				advanceClock(q.Reset)
 			}
 		}
 	})

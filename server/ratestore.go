@@ -34,12 +34,12 @@ func NewMemoryRateStore() RateStore { return limiterStore{memory.NewStore()} }
 // Unlimited is a RateStore for performance measurements. It counts nothing and allows every call.
 type Unlimited struct{}
 
-// Take returns the Quota of a window in which one call was counted.
+// Take returns a Quota with one used call. It counts nothing.
 func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
-// GiveBack returns the Quota of a window in which no call was counted.
+// GiveBack returns a Quota without used calls.
 func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit, Reset: window}, nil
 }
@@ -48,15 +48,15 @@ func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.
 type limiterStore struct{ limiter.Store }
 
 func (l limiterStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return l.count(ctx, key, 1, limiter.Rate{Period: window, Limit: limit})
+	return l.changeCount(ctx, key, 1, limiter.Rate{Period: window, Limit: limit})
 }
 
 func (l limiterStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return l.count(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
+	return l.changeCount(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
 }
 
-// count changes the count of a key by the number of calls, which can be negative, and returns the remaining quota.
-func (l limiterStore) count(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
+// changeCount changes the count of a key by the number of calls, which can be negative, and returns the remaining quota.
+func (l limiterStore) changeCount(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
 	lc, err := l.Increment(ctx, key, calls, rate)
 	if err != nil {
 		return Quota{}, err

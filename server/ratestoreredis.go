@@ -73,19 +73,19 @@ func (r *RedisRateStore) Close() error {
 
 // Take counts one call of a key in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
+	return r.countWithFallback(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
 }
 
 // GiveBack undoes a call of Take in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
+	return r.countWithFallback(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count calls takeOrGiveBack with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls takeOrGiveBack
+// countWithFallback calls takeOrGiveBack with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls takeOrGiveBack
 // with the RateStore in memory instead.
-func (r *RedisRateStore) count(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	if use, retry := r.shouldTry(); use {
-		quota, err := r.try(ctx, takeOrGiveBack)
+func (r *RedisRateStore) countWithFallback(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+	if use, retry := r.shouldTryRedis(); use {
+		quota, err := r.callRedis(ctx, takeOrGiveBack)
 		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
@@ -94,9 +94,9 @@ func (r *RedisRateStore) count(ctx context.Context, takeOrGiveBack func(context.
 	return takeOrGiveBack(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. useRedis is false while Redis is unavailable, except for one request in each
+// shouldTryRedis decides whether a request uses Redis. useRedis is false while Redis is unavailable, except for one request in each
 // redisRetryInterval. That request tests whether Redis is available again, so isRetry is true for it.
-func (r *RedisRateStore) shouldTry() (useRedis, isRetry bool) {
+func (r *RedisRateStore) shouldTryRedis() (useRedis, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.downSince.IsZero() {
@@ -110,8 +110,8 @@ func (r *RedisRateStore) shouldTry() (useRedis, isRetry bool) {
 	return true, true
 }
 
-// try calls takeOrGiveBack with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
-func (r *RedisRateStore) try(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// callRedis calls takeOrGiveBack with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
+func (r *RedisRateStore) callRedis(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	// WithoutCancel is used because the request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()

@@ -46,7 +46,7 @@ func startTwoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	return newApp(t, db, useRedis(t, r)), newApp(t, db, useRedis(t, r))
 }
 
-// withServer returns a copy of the caller that sends its requests to another server, that of the app.
+// withServer returns a copy of the caller that sends its requests to the server of the given app.
 func (c *caller) withServer(a *app) *caller {
 	return &caller{app: a, t: c.t, org: c.org, token: c.token}
 }
@@ -69,8 +69,8 @@ const (
 	redisBack = "redis is available again"
 )
 
-// requireLogged requires that each server logged redisAway and redisBack the given number of times.
-func requireLogged(t *testing.T, timesAway, timesBack int, apps ...*app) {
+// requireLogLines requires that each server logged redisAway and redisBack the given number of times.
+func requireLogLines(t *testing.T, timesAway, timesBack int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
 		require.Equal(t, timesAway, strings.Count(a.log.String(), redisAway), "%s", a.log)
@@ -96,7 +96,7 @@ func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 			require.Equal(t, limit, countAccepted(callers, limit+6, op.method, op.target, op.body), "number of accepted requests to %s %s in the tier %s", op.method, op.target, tier)
 		}
 	}
-	requireLogged(t, 0, 0, a, b)
+	requireLogLines(t, 0, 0, a, b)
 }
 
 func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
@@ -182,24 +182,24 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 		a.Clock.Advance(time.Second)
 		require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	}
-	requireLogged(t, 1, 0, a, b)
+	requireLogLines(t, 1, 0, a, b)
 	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 
 	r.Start()
 	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
-	requireLogged(t, 1, 0, a, b) // the servers try Redis at most once a second
+	requireLogLines(t, 1, 0, a, b) // the servers try Redis at most once a second
 	a.Clock.Advance(time.Second)
 	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
-	requireLogged(t, 1, 1, a, b)
+	requireLogLines(t, 1, 1, a, b)
 	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the two servers must share the rate limit again")
-	requireLogged(t, 1, 1, a, b)
+	requireLogLines(t, 1, 1, a, b)
 }
 
 func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.New(t)
 	a, b := startTwoServers(t, r)
-	requireLogged(t, 1, 0, a, b)
+	requireLogLines(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
 	callers := []*caller{c, c.withServer(b)}
 	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server must allow the whole limit")
@@ -207,7 +207,7 @@ func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 	r.Start()
 	a.Clock.Advance(time.Second)
 	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil))
-	requireLogged(t, 1, 1, a, b)
+	requireLogLines(t, 1, 1, a, b)
 }
 
 // TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis server that does not respond to commands. In each

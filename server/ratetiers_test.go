@@ -156,8 +156,7 @@ func inSynctestBubble(t *testing.T, runTest func(t *testing.T, a *app, wait func
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		// Advance the clock of the synctest bubble by a year. The cleaning goroutine of the store uses the real clock, so it regards no count
-		// of the test as expired.
+		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock, so it deletes no count of the test.
 		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
@@ -226,8 +225,8 @@ func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, 
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. Each request must count against the rate limit
-// of the operation, unless its response has status 304. Every response must have RateLimit headers.
+// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. A request must not count against the
+// rate limit of the operation if its response has status 304. All other requests must count. Every response must have RateLimit headers.
 func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {

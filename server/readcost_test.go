@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of complete requests, from the router to the
+// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of requests, from the router to the
 // last byte of the response, after earlier requests have filled the caches.
 //
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process

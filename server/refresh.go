@@ -11,7 +11,7 @@ import (
 
 // RefreshVideo answers POST /refresh/videos: it schedules an immediate fetch of a video.
 func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObject) (api.RefreshVideoResponseObject, error) {
-	notDue, err := s.refresh(ctx, videoResource, r.Body.Link)
+	notDue, err := s.refreshItem(ctx, videoResource, r.Body.Link)
 	switch {
 	case err != nil:
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObje
 
 // RefreshAccount answers POST /refresh/accounts: it schedules an immediate fetch of an account.
 func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequestObject) (api.RefreshAccountResponseObject, error) {
-	notDue, err := s.refresh(ctx, accountResource, r.Body.Link)
+	notDue, err := s.refreshItem(ctx, accountResource, r.Body.Link)
 	switch {
 	case err != nil:
 		return nil, err
@@ -33,14 +33,14 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refresh schedules an immediate fetch of the video or account with the given id or link. If the last fetch is less than four hours old,
-// refresh schedules nothing and returns notDue, the response that says so. Otherwise notDue is nil.
-func (s *Server) refresh(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
+// refreshItem schedules an immediate fetch of the video or account with the given id or link, and returns nil. If the last fetch is less
+// than four hours old, refreshItem schedules nothing and returns the response for the caller in notDue.
+func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
 		return nil, err
 	}
-	done, err := res.refresh(CallerFrom(ctx).Org, ctx, ref)
+	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)

@@ -26,9 +26,9 @@ func trackItemsToRefresh(c *caller) map[string][]string {
 	}
 }
 
-// fetchAll does the work of a collector: it takes all videos and accounts that are due to be fetched from the queue, and stores made-up
+// fetchDueItems does the work of a collector: it takes all videos and accounts that are due to be fetched from the queue, and stores made-up
 // counts for them.
-func fetchAll(a *app) {
+func fetchDueItems(a *app) {
 	a.t.Helper()
 	a.fetch(factsWithViews(5))
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(1))} })
@@ -44,7 +44,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 				refresh := func() response {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
-				fetchAll(a)
+				fetchDueItems(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(4*time.Hour - time.Second)
 				got := decode[client.RefreshNotDue](refresh().requireStatus(http.StatusOK))
@@ -53,7 +53,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // without a fetch in between, a second refresh request gets the same response
+				for range 2 { // a second refresh request before the fetch gets the same response as the first
 					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
@@ -72,7 +72,7 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 				c := a.newCaller(t, tier)
 				names := trackItemsToRefresh(c)[path]
-				fetchAll(a)
+				fetchDueItems(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
 				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusOK))
@@ -94,7 +94,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 		trackItemsToRefresh(c)
 		c.track(videoURL(1))
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
-		fetchAll(a)
+		fetchDueItems(a)
 		a.Clock.Advance(5 * time.Hour)
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
@@ -122,7 +122,7 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 		}
 		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		for name, body := range map[string]any{"a body without a link": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
+		for name, body := range map[string]any{"a body without a link": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "an id instead of a link": map[string]any{"id": names[0]}} {
 			require.NotEmpty(t, c.send(http.MethodPost, path, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 		}
 		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {

@@ -64,7 +64,7 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		Views: t.Views, Likes: t.Likes, Comments: t.Comments, Shares: t.Shares, Bookmarks: t.Bookmarks, Engagements: t.Engagements,
 		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
 		UnknownBookmarks: t.UnknownBookmarks, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
-		Increase: t.Increase, Best: toAPIRanked(campaign, true, caller.View), Worst: toAPIRanked(campaign, false, caller.View),
+		Increase: t.Increase, Best: toAPIRankedVideos(campaign, true, caller.View), Worst: toAPIRankedVideos(campaign, false, caller.View),
 		MetricsMasked: t.MetricsMasked,
 	}), nil
 }
@@ -78,7 +78,7 @@ func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types
 	}
 	today := store.DateOf(s.now())
 	if from > today {
-		return 0, 0, invalid(queryFault("start_date", faultRange, "start_date %s is in the future; the latest day allowed is today, %s", from, today))
+		return 0, 0, invalidRequest(queryFault("start_date", faultRange, "start_date %s is in the future; the latest day allowed is today, %s", from, today))
 	}
 	return from, min(to, today), nil
 }
@@ -184,7 +184,7 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := setTag(ctx, hashToETag(sum)); err != nil {
+	if err := setETag(ctx, hashToETag(sum)); err != nil {
 		return nil, err
 	}
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
@@ -286,9 +286,9 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRanked returns the best videos of a collection, or the worst videos if wantBest is false. If view is MaskedView, it returns no
+// toAPIRankedVideos returns the best videos of a collection, or the worst videos if wantBest is false. If view is MaskedView, it returns no
 // videos, because their order would reveal which videos gained more.
-func toAPIRanked(c store.Campaign, wantBest bool, view View) []api.CollectionGain {
+func toAPIRankedVideos(c store.Campaign, wantBest bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {
 		return out

@@ -35,8 +35,8 @@ type cost struct {
 	bytes uint64 // number of bytes allocated since the start of the process, including bytes that were freed
 }
 
-// processCost returns the processor time and the allocated bytes of the process since its start.
-func processCost(t *testing.T) cost {
+// measureCost returns the processor time and the allocated bytes of the process since its start.
+func measureCost(t *testing.T) cost {
 	t.Helper()
 	var used syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
@@ -105,7 +105,7 @@ func hostileRequests(collectionPath string) map[string]hostileRequest {
 		"links of 2,000 characters":          withStatus(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
 		"links with many path segments": withStatus(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links in links": withStatus(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
+		"links that contain other links": withStatus(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
 			http.StatusUnprocessableEntity),
 		"links of 4,000 characters with an idempotency key": withStatus(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
 			http.StatusUnprocessableEntity, "Idempotency-Key", "large"),
@@ -114,24 +114,24 @@ func hostileRequests(collectionPath string) map[string]hostileRequest {
 			"Content-Type", "text/plain"+many(5_000, ";a%d=1,")),
 		"a body of more than 2 MiB": withStatus(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
 
-		"many parameters":                         get(many(100_000, "p%d=1&"), "p0 unknown_parameter", ""),
-		"many parameters without a value":         get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
-		"120,000 times the same parameter":        get(strings.Repeat("limit=1&", 120_000), "limit repeated_parameter", ""),
-		"many invalid escapes in the query":       get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
-		"a long parameter":                        get("q="+strings.Repeat("a", 1_000_000), "q max_length", "200"),
-		"an unknown long parameter":               get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
-		"many search words":                       get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
-		"search words between wide blanks":        get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
-		"a regular expression as the search text": withStatus(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
-		"many empty collections":                  get("collections="+strings.Repeat(",", 500_000), "collections max_items", "at most 100 entries, not 500001"),
-		"many collections":                        get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
-		"100 collections":                         withStatus(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
-		"a long cursor":                           get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
-		"a cursor without content":                get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
-		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
-		"many ETags":                              withStatus(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
-		"many content encodings":                  withStatus(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
-		"a long path with escapes":                {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
+		"many parameters":                            get(many(100_000, "p%d=1&"), "p0 unknown_parameter", ""),
+		"many parameters without a value":            get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
+		"120,000 times the same parameter":           get(strings.Repeat("limit=1&", 120_000), "limit repeated_parameter", ""),
+		"many invalid escapes in the query":          get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
+		"a long parameter":                           get("q="+strings.Repeat("a", 1_000_000), "q max_length", "200"),
+		"an unknown long parameter":                  get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
+		"many search words":                          get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
+		"search words with wide blanks between them": get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
+		"a regular expression as the search text":    withStatus(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
+		"many empty collections":                     get("collections="+strings.Repeat(",", 500_000), "collections max_items", "at most 100 entries, not 500001"),
+		"many collections":                           get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
+		"100 collections":                            withStatus(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
+		"a long cursor":                              get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
+		"a cursor without content":                   get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
+		"a long path":                                {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
+		"many ETags":                                 withStatus(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
+		"many content encodings":                     withStatus(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
+		"a long path with escapes":                   {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 	}
 }
 
@@ -158,9 +158,9 @@ func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the buffer is allocated before the measurement, so that its memory is not measured
-			before := processCost(t)
+			before := measureCost(t)
 			a.server.Handler().ServeHTTP(w, r)
-			after := processCost(t)
+			after := measureCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
 			t.Logf("status %d, %v of processor time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
 			got := response{t, w.Result(), w.Body.Bytes()}
@@ -205,9 +205,9 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	for i := range links {
 		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
 	}
-	before := processCost(t)
+	before := measureCost(t)
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
-	after := processCost(t)
+	after := measureCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
 	// The resolver sends two requests for each dead link. It closes the connection after the second response, because this response has a
 	// body. If connections were not reused, there would be 1000, and their TLS handshakes would take more than a second of processor time.

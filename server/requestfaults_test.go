@@ -24,7 +24,7 @@ var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 // generateInvalid generates a request with one random fault.
 func (g *generator) generateInvalid(op *contractOperation) *generatedRequest {
 	for {
-		if r := oneOf(g.random, faults)(g, g.generateValid(op)); r != nil {
+		if r := randomElement(g.random, faults)(g, g.generateValid(op)); r != nil {
 			return r
 		}
 	}
@@ -36,10 +36,10 @@ func setWrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.random, params)
+	p := randomElement(g.random, params)
 	wrong := g.wrongParameters(r.op, p)
-	value := oneOf(g.random, wrong)
-	if r.set(p.Name, value); p.Name == "page" || p.Name == "cursor" {
+	value := randomElement(g.random, wrong)
+	if r.setQueryValue(p.Name, value); p.Name == "page" || p.Name == "cursor" {
 		r.dropParameters("paginated")
 	}
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
@@ -74,28 +74,28 @@ func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.random, params)
+	p := randomElement(g.random, params)
 	if g.chance(10) { // use a link that is not percent-encoded, so that its slashes split the path
-		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.random, g.ownItems[videoLink]), 1)
+		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", randomElement(g.random, g.ownItems[videoLink]), 1)
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // a path with an empty value would be the path of another operation, so no value is empty
+	r.path[p.Name] = randomElement(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // a path with an empty value would be the path of another operation, so no value is empty
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its JSON pointer and its schema. set puts another value in its place.
+// node is a value in a JSON body, with its JSON pointer and its schema. The function replace puts another value in the place of this value.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
 	value   any
-	set     func(any)
+	replace func(any)
 }
 
-// nodesOf returns a node for a JSON value, and a node for each member and entry inside of the value that has a schema. set puts another
-// value in the place of the JSON value.
-func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
-	out := []node{{pointer, s, value, set}}
+// nodesOf returns a node for a JSON value, and a node for each member and entry inside of the value that has a schema. The function
+// replace puts another value in the place of the JSON value.
+func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
+	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -126,9 +126,9 @@ func setWrongBodyValue(g *generator, r *generatedRequest) *generatedRequest {
 		}
 	}
 	nodes := nodesOf("", s, r.body, func(v any) { r.body = v })
-	at := oneOf(g.random, nodes)
-	value := oneOf(g.random, g.wrongValues(at.schema, at.value))
-	if at.set(value); r.body == nil {
+	at := randomElement(g.random, nodes)
+	value := randomElement(g.random, g.wrongValues(at.schema, at.value))
+	if at.replace(value); r.body == nil {
 		r.raw = []byte("null")
 	}
 	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
@@ -136,7 +136,7 @@ func setWrongBodyValue(g *generator, r *generatedRequest) *generatedRequest {
 
 // breakQuery adds text with invalid syntax or encoding to the query.
 func breakQuery(g *generator, r *generatedRequest) *generatedRequest {
-	r.rawQuery = oneOf(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
+	r.rawQuery = randomElement(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
 	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
@@ -146,7 +146,7 @@ func addUnknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
-	r.rawQuery = oneOf(g.random, names) + oneOf(g.random, []string{"=1", "", "="})
+	r.rawQuery = randomElement(g.random, names) + randomElement(g.random, []string{"=1", "", "="})
 	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
@@ -156,13 +156,13 @@ func repeatParameter(g *generator, r *generatedRequest) *generatedRequest {
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.random, params)
+	p := randomElement(g.random, params)
 	if p.Name == "cursor" || p.Schema.Value.Type.Is("array") { // a list may be sent as several parameters with the same name
 		return nil
 	}
 	value := g.validParameter(r.op, p)
-	r.set(p.Name, value)
-	r.rawQuery = p.Name + "=" + url.QueryEscape(oneOf(g.random, []string{value, g.validParameter(r.op, p)}))
+	r.setQueryValue(p.Name, value)
+	r.rawQuery = p.Name + "=" + url.QueryEscape(randomElement(g.random, []string{value, g.validParameter(r.op, p)}))
 	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
@@ -180,7 +180,7 @@ func breakBody(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.RequestBody.Value.Required {
 		broken = append(broken, []byte{})
 	}
-	r.raw = oneOf(g.random, broken)
+	r.raw = randomElement(g.random, broken)
 	return r.withExpectation(expect400, "the body is %.60q", r.raw)
 }
 
@@ -199,8 +199,8 @@ func repeatMember(g *generator, r *generatedRequest) *generatedRequest {
 			opened = append(opened, i+1)
 		}
 	}
-	at := oneOf(g.random, opened)
-	name := oneOf(g.random, []string{"zz", "", "😀", `\u007a`})
+	at := randomElement(g.random, opened)
+	name := randomElement(g.random, []string{"zz", "", "😀", `\u007a`})
 	more := fmt.Sprintf(`"%s":0,"%s":0`, name, strings.Replace(name, `\u007a`, "z", 1))
 	if whole[at] != '}' {
 		more += ","
@@ -215,9 +215,9 @@ func setWrongMediaType(g *generator, r *generatedRequest) *generatedRequest {
 		return nil
 	}
 	if g.chance(30) {
-		r.headers["Content-Encoding"] = oneOf(g.random, []string{"br", "compress", "x"})
+		r.headers["Content-Encoding"] = randomElement(g.random, []string{"br", "compress", "x"})
 	} else {
-		r.headers["Content-Type"] = oneOf(g.random, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
+		r.headers["Content-Type"] = randomElement(g.random, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
 	}
 	return r.withStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
@@ -234,7 +234,7 @@ func makeBodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 // setWrongToken replaces the Authorization header by an invalid header, or removes the header.
 func setWrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
-	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
+	r.headers["Authorization"] = randomElement(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
 		"Bearer " + changeOneCharacter(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
 	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
@@ -252,9 +252,10 @@ func useTokenWithoutScope(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
-// setWrongMethod uses a method that the path does not support, or OPTIONS, which every path supports although the contract does not list it.
+// setWrongMethod uses a method that the path does not support, or OPTIONS. Every path supports OPTIONS, although the contract does not list
+// this method.
 func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
-	r.method = oneOf(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
+	r.method = randomElement(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.encodeTarget(r))
 	if err != nil {
 		return nil
@@ -268,12 +269,11 @@ func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
-// setWrongLink replaces a link by a link of the other kind, such as a video link by an account link, or by a text that is not a supported
-// link.
+// setWrongLink replaces a video link by an account link, an account link by a video link, or a link by a text that is not a supported link.
 func setWrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	other := map[textKind]textKind{videoLink: accountLinks, accountLinks: videoLink}
 	pick := func(kinds []textKind) string {
-		return oneOf(g.random, append(slices.Clone(g.wrongLinks), oneOf(g.random, g.ownItems[other[kinds[0]]])))
+		return randomElement(g.random, append(slices.Clone(g.wrongLinks), randomElement(g.random, g.ownItems[other[kinds[0]]])))
 	}
 	if s := r.op.bodySchema(); s != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -286,7 +286,7 @@ func setWrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if kinds := kindsOfField(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
-			r.set(p.Name, pick(kinds))
+			r.setQueryValue(p.Name, pick(kinds))
 			return r.withExpectation(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
 	}
@@ -299,18 +299,18 @@ func setWrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	if len(ends) == 0 {
 		return nil
 	}
-	pair := oneOf(g.random, ends)
+	pair := randomElement(g.random, ends)
 	start, end := "2026-01-02", "2026-01-01"
 	if r.op.Operation.Parameters.GetByInAndName("query", pair[0]).Schema.Value.Format == "date-time" {
 		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
 	}
 	if r.hasPeriod() && g.chance(50) {
 		r.dropParameters(pair[1])
-		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
+		r.setQueryValue(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
 		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
 	}
-	r.set(pair[0], start)
-	r.set(pair[1], end)
+	r.setQueryValue(pair[0], start)
+	r.setQueryValue(pair[1], end)
 	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
@@ -319,8 +319,8 @@ func requestPageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedR
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil
 	}
-	if r.set("page", "2"); g.chance(50) {
-		r.set("paginated", "false")
+	if r.setQueryValue("page", "2"); g.chance(50) {
+		r.setQueryValue("paginated", "false")
 	} else {
 		r.dropParameters("paginated")
 	}
@@ -334,9 +334,9 @@ func sendCursorOfAnotherList(g *generator, r *generatedRequest) *generatedReques
 	}
 	r.dropParameters("page")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
-		r.set("paginated", "true")
+		r.setQueryValue("paginated", "true")
 	}
-	r.set("cursor", oneOf(g.random, []string{oneOf(g.random, g.otherItems[pageCursor]), oneOf(g.random, g.missingItems[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ownItems[videoID][0]}))
+	r.setQueryValue("cursor", randomElement(g.random, []string{randomElement(g.random, g.otherItems[pageCursor]), randomElement(g.random, g.missingItems[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ownItems[videoID][0]}))
 	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
 }
 
@@ -346,7 +346,7 @@ func setTooLongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.random, params)
+	p := randomElement(g.random, params)
 	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
 	return r.withExpectation(expect400, "%s is too long", p.Name)
 }
@@ -357,15 +357,15 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 		r.caller = g.callers[0]
 	}
 	if r.body != nil && g.chance(70) {
-		r.raw = g.corrupt(renderJSON(r.body))
+		r.raw = g.changeRandomBytes(renderJSON(r.body))
 	} else {
-		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.encodeTarget(r)))), "/")
+		r.target = "/" + strings.TrimPrefix(string(g.changeRandomBytes([]byte(g.encodeTarget(r)))), "/")
 	}
 	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
 }
 
-// corrupt returns b after replacing, deleting, duplicating or inserting bytes at one to three random positions.
-func (g *generator) corrupt(b []byte) []byte {
+// changeRandomBytes replaces, deletes, duplicates or inserts bytes at one to three random positions of b, and returns the result.
+func (g *generator) changeRandomBytes(b []byte) []byte {
 	for range 1 + g.IntN(3) {
 		if len(b) == 0 {
 			return b
@@ -379,7 +379,7 @@ func (g *generator) corrupt(b []byte) []byte {
 		case 2:
 			b = slices.Insert(b, at, b[at:min(len(b), at+1+g.IntN(8))]...)
 		default:
-			b = slices.Insert(b, at, []byte(oneOf(g.random, []string{"%00", "%2F", "%", "/", "&", ";", "\"", "{", "}", "[", ",", "\\", "\\u0000", "null", "é", "0", "-", "e9"}))...)
+			b = slices.Insert(b, at, []byte(randomElement(g.random, []string{"%00", "%2F", "%", "/", "&", ";", "\"", "{", "}", "[", ",", "\\", "\\u0000", "null", "é", "0", "-", "e9"}))...)
 		}
 	}
 	return b

@@ -30,7 +30,7 @@ type generatedRequest struct {
 	op       *contractOperation
 	method   string
 	path     map[string]string // values of the path parameters, by parameter name
-	target   string            // encoded path and query; if target is not "", the next fields path, query and rawQuery are ignored
+	target   string            // encoded path and query; "" if they are made from the fields path, query and rawQuery
 	query    [][2]string       // names and values of query parameters, before encoding
 	rawQuery string            // encoded text that is added to the query
 	body     any               // decoded JSON body; ignored if raw is not nil, and nil if there is no body
@@ -40,7 +40,7 @@ type generatedRequest struct {
 	address  string  // IP address and port of the client
 
 	want        expectation
-	status      int    // expected response status; 0 unless want is expectStatus
+	status      int    // expected response status if the field want is expectStatus, and 0 otherwise
 	description string // description of the request for failure messages, such as its fault
 }
 
@@ -94,7 +94,7 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 // generateValid generates a valid request of an operation. It chooses optional parameters and all values at random.
 func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	g.requestCount++
-	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
+	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: randomElement(g.random, g.callers),
 		// Each request has a different client address, because the server has a rate limit per address for requests without a token.
 		address: fmt.Sprintf("198.51.%d.%d:4711", g.requestCount/250%250, g.requestCount%250)}
 	if g.chance(50) {
@@ -107,10 +107,10 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	for _, p := range op.parameters(openapi3.ParameterInPath) {
 		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
 	}
-	optionalPercent := oneOf(g.random, []int{0, 15, 30, 70})
+	optionalPercent := randomElement(g.random, []int{0, 15, 30, 70})
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
 		if p.Required || p.Name != "cursor" && g.chance(optionalPercent) {
-			r.set(p.Name, g.validParameter(op, p))
+			r.setQueryValue(p.Name, g.validParameter(op, p))
 		}
 	}
 	for _, p := range op.parameters(openapi3.ParameterInHeader) {
@@ -119,18 +119,18 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 		}
 	}
 	if op.Method == http.MethodGet && g.chance(10) {
-		r.headers["If-None-Match"] = oneOf(g.random, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ownItems[entityTag][0], `""`})
+		r.headers["If-None-Match"] = randomElement(g.random, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ownItems[entityTag][0], `""`})
 	}
 	if s := op.bodySchema(); s != nil && (op.Operation.RequestBody.Value.Required || g.chance(50)) {
 		r.body = g.validObject(op, s)
-		r.headers["Content-Type"] = oneOf(g.random, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
+		r.headers["Content-Type"] = randomElement(g.random, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
 	} else if g.chance(10) {
 		r.headers["Content-Type"] = "application/json"
 	}
 	if g.chance(10) {
-		r.headers["X-Request-Id"] = oneOf(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
+		r.headers["X-Request-Id"] = randomElement(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
-	g.makeConsistent(r)
+	g.makeRequestConsistent(r)
 	return r.withExpectation(expectValid, "valid")
 }
 
@@ -169,8 +169,8 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 	return g.validText(op, p.Name, s)
 }
 
-// get returns the value of a query parameter of r. The second result is false if r does not have the parameter.
-func (r *generatedRequest) get(name string) (string, bool) {
+// queryValue returns the value of a query parameter of r. The second result is false if r does not have the parameter.
+func (r *generatedRequest) queryValue(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
 			return pair[1], true
@@ -184,30 +184,30 @@ func (r *generatedRequest) dropParameters(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
-// set sets a query parameter, and replaces an existing value.
-func (r *generatedRequest) set(name, value string) {
+// setQueryValue sets a query parameter, and replaces an existing value.
+func (r *generatedRequest) setQueryValue(name, value string) {
 	r.dropParameters(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes "page" if
+// makeRequestConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes "page" if
 // "paginated" is not true. If a range of dates ends before it starts, it swaps the start and the end.
-func (g *generator) makeConsistent(r *generatedRequest) {
-	paginated, _ := r.get("paginated")
+func (g *generator) makeRequestConsistent(r *generatedRequest) {
+	paginated, _ := r.queryValue("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
 		r.dropParameters("page")
 	}
 	for _, ends := range g.dateRanges(r.op) {
-		from, hasFrom := r.get(ends[0])
-		to, hasTo := r.get(ends[1])
+		from, hasFrom := r.queryValue(ends[0])
+		to, hasTo := r.queryValue(ends[1])
 		switch {
 		case hasFrom && hasTo:
 			if g.parseTime(from).After(g.parseTime(to)) {
-				r.set(ends[0], to)
-				r.set(ends[1], from)
+				r.setQueryValue(ends[0], to)
+				r.setQueryValue(ends[1], from)
 			}
 		case hasTo && r.hasPeriod():
-			r.set(ends[1], g.validEndDate())
+			r.setQueryValue(ends[1], g.validEndDate())
 		}
 	}
 	if members, ok := r.body.(map[string]any); ok {

@@ -49,15 +49,15 @@ type random struct{ *rand.Rand }
 // chance returns true with a probability of the given percentage.
 func (d random) chance(percent int) bool { return d.IntN(100) < percent }
 
-// oneOf returns a random element of values.
-func oneOf[T any](d random, values []T) T { return values[d.IntN(len(values))] }
+// randomElement returns a random element of values.
+func randomElement[T any](d random, values []T) T { return values[d.IntN(len(values))] }
 
 // text returns a random text of n characters. All characters are from the same element of alphabets.
 func (d random) text(n int) string {
-	alphabet := oneOf(d, alphabets)
+	alphabet := randomElement(d, alphabets)
 	out := make([]rune, n)
 	for i := range out {
-		out[i] = oneOf(d, alphabet)
+		out[i] = randomElement(d, alphabet)
 	}
 	return string(out)
 }
@@ -112,21 +112,21 @@ func isContractTime(t time.Time, err error) bool {
 // validText generates a valid text for the field with the given name and schema.
 func (g *generator) validText(op *contractOperation, name string, s *openapi3.Schema) string {
 	if len(s.Enum) > 0 {
-		return fmt.Sprint(oneOf(g.random, s.Enum))
+		return fmt.Sprint(randomElement(g.random, s.Enum))
 	}
 	switch s.Format {
 	case "date":
 		return g.now.AddDate(0, 0, -g.IntN(60)).Format(time.DateOnly)
 	case "date-time":
 		at := g.now.Add(-time.Duration(g.IntN(1000)) * time.Hour)
-		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.random, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
+		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(randomElement(g.random, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
 	}
 	kinds := kindsOfField(op, name)
 	if kinds == nil {
 		panic(fmt.Sprintf("%s: kindsByField has no entry for %q", op.id, name))
 	}
 	if mustBeLink(s, kinds) {
-		return g.link(kinds[0])
+		return g.randomLink(kinds[0])
 	}
 	for range 50 {
 		if text := g.anyText(kinds, s); matchesSchema(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
@@ -147,19 +147,19 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
 	case g.onlyOwnItems, n < 14:
 		if kinds[0] == freeText {
-			return oneOf(g.random, suspiciousTexts)
+			return randomElement(g.random, suspiciousTexts)
 		}
-		return g.itemText(oneOf(g.random, kinds))
+		return g.itemText(randomElement(g.random, kinds))
 	case n < 15:
-		return g.itemText(oneOf(g.random, itemKinds))
+		return g.itemText(randomElement(g.random, itemKinds))
 	case n < 16:
-		return oneOf(g.random, suspiciousTexts)
+		return randomElement(g.random, suspiciousTexts)
 	case n < 17 && s.MaxLength != nil && *s.MaxLength < 10_000:
 		return g.text(int(*s.MaxLength))
 	case n < 18:
 		return g.text(int(max(s.MinLength, 1)))
 	case n < 19:
-		return oneOf(g.random, []string{uuid.Nil.String(), strings.ToUpper(g.itemText(oneOf(g.random, kinds)))})
+		return randomElement(g.random, []string{uuid.Nil.String(), strings.ToUpper(g.itemText(randomElement(g.random, kinds)))})
 	}
 	return g.text(1 + g.IntN(30))
 }
@@ -170,7 +170,7 @@ func (g *generator) itemText(kind textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {
 	case kind == freeText:
-		return oneOf(g.random, suspiciousTexts)
+		return randomElement(g.random, suspiciousTexts)
 	case g.onlyOwnItems:
 	case n < 1:
 		of = g.otherItems
@@ -178,16 +178,16 @@ func (g *generator) itemText(kind textKind) string {
 		of = g.missingItems
 	}
 	if kind == videoLink || kind == accountLinks {
-		return g.varyLink(oneOf(g.random, of[kind]))
+		return g.varyLink(randomElement(g.random, of[kind]))
 	}
-	return oneOf(g.random, of[kind])
+	return randomElement(g.random, of[kind])
 }
 
-// link returns a link in a random form: the link of a video if the kind is videoLink, or of an account if the kind is accountLink. A video
+// randomLink returns a link in a random form: the link of a video if the kind is videoLink, or of an account if the kind is accountLink. A video
 // link can be a short link.
-func (g *generator) link(m textKind) string {
+func (g *generator) randomLink(m textKind) string {
 	if m == videoLink && g.chance(4) {
-		return oneOf(g.random, g.shortLinks)
+		return randomElement(g.random, g.shortLinks)
 	}
 	return g.itemText(m)
 }
@@ -256,14 +256,14 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields contains the members of request bodies that the server processes slowly, such as a password, which it must hash. The value is
-// the maximum percentage of requests that have the member.
+// slowFields contains the names of body members that take the server much time, such as a password, which it must hash. The value is the
+// maximum percentage of requests that have the member.
 var slowFields = map[string]int{"password": 2}
 
 // validObject returns a JSON object that matches a schema. It has random optional members and, if the schema allows it, undeclared members.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
-	optionalPercent := oneOf(g.random, []int{0, 30, 30, 60})
+	optionalPercent := randomElement(g.random, []int{0, 30, 30, 60})
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		percent := optionalPercent
 		if rare, ok := slowFields[name]; ok {
@@ -274,7 +274,7 @@ func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[s
 		}
 	}
 	if allowsOtherMembers(s) && g.chance(20) {
-		out[oneOf(g.random, suspiciousTexts)] = oneOf(g.random, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
+		out[randomElement(g.random, suspiciousTexts)] = randomElement(g.random, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
 	}
 	return out
 }
@@ -306,7 +306,8 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues returns JSON values that violate a schema. Some of them are changed copies of validValue, which matches the schema.
+// wrongValues returns JSON values that violate a schema. The parameter validValue matches the schema. Some of the results are changed copies
+// of validValue.
 func (g *generator) wrongValues(s *openapi3.Schema, validValue any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {

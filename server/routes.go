@@ -22,8 +22,8 @@ import (
 var llms []byte
 
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
-// routes. trusted contains the networks of trusted proxies.
-func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
+// routes. proxyNetworks contains the networks of trusted proxies.
+func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {
 		return nil, err
@@ -31,38 +31,38 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
-	e.IPExtractor = ipExtractor(trusted)
+	e.IPExtractor = ipExtractor(proxyNetworks)
 	// The middleware is not in an echo group: with a group, the status of a wrong method would be 404 instead of 405. For routes that are
 	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
 	e.Pre(trimTrailingSlash())
 	e.Use( // requests pass through the middleware in the order of this list
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compression wraps the response writer, so it comes first
 
-		requestIDs(),        // requestIDs comes before any middleware that reads the request id
-		s.traceRequests(),   // traceRequests comes after requestIDs, because the span has the request id, and before any middleware that queries the database
-		s.limitTime(),       // limitTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
-		s.logRequests,       // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
-		s.setHeaders,        // setHeaders comes before any middleware that can answer the request, so that every response has the headers
-		s.allowOrigins,      // allowOrigins comes before authenticate, because the preflight request of a browser has no token
-		s.recoverPanics(),   // recoverPanics comes after logRequests and before any middleware that can panic
-		limitBody,           // limitBody comes before any middleware that reads the body
-		s.authenticate,      // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
-		s.limitOrganisation, // limitOrganisation comes before validate, so that invalid requests are also counted
-		s.checkScope,        // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.limitInFlight,     // limitInFlight comes after the quick checks, and before validate, which reads the body
-		s.validate,          // validate comes after all checks that do not need the body, because it reads the body
+		requestIDs(),         // requestIDs comes before any middleware that reads the request id
+		s.traceRequests(),    // traceRequests comes after requestIDs, because the span has the request id, and before any middleware that queries the database
+		s.limitRequestTime(), // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
+		s.logRequests,        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
+		s.setHeaders,         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
+		s.allowOrigins,       // allowOrigins comes before authenticate, because the preflight request of a browser has no token
+		s.recoverPanics(),    // recoverPanics comes after logRequests and before any middleware that can panic
+		limitBody,            // limitBody comes before any middleware that reads the body
+		s.authenticate,       // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
+		s.limitOrganisation,  // limitOrganisation comes before validate, so that invalid requests are also counted
+		s.checkScope,         // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
+		s.limitInFlight,      // limitInFlight comes after the quick checks, and before validate, which reads the body
+		s.validate,           // validate comes after all checks that do not need the body, because it reads the body
 
 		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.answerConditionally, // answerConditionally comes after idempotency, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // linkNextPage comes before the operation, which calls the function that linkNextPage puts into the context
+		s.linkNextPage,        // linkNextPage comes last, because the operation calls a function that linkNextPage puts into the context
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.
 	public := withHead{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	public.GET("/readyz", s.ready)
+	public.GET("/readyz", s.answerReadyz)
 	public.GET("/openapi.yaml", func(c echo.Context) error {
 		return c.Blob(http.StatusOK, "application/yaml", []byte(reeltally.OpenAPI))
 	})
@@ -70,7 +70,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		return c.JSONBlob(http.StatusOK, s.contract.json)
 	})
 	public.GET("/llms.txt", func(c echo.Context) error { return c.Blob(http.StatusOK, "text/markdown; charset=utf-8", llms) })
-	e.POST(mcpPath, s.serveMCP(trusted))
+	e.POST(mcpPath, s.serveMCP(proxyNetworks))
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	public.GET("/docs", docs)
 	public.GET("/docs/*", docs)
@@ -109,15 +109,15 @@ const readyTimeout = 1500 * time.Millisecond
 // errDraining is the reason for status 503 of GET /readyz while the server is about to end.
 var errDraining = errors.New("the server is about to end")
 
-// ready answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.
-func (s *Server) ready(c echo.Context) error {
+// answerReadyz answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.
+func (s *Server) answerReadyz(c echo.Context) error {
 	if s.draining.Load() {
-		return unavailable(errDraining)
+		return unavailableError(errDraining)
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
 	if err := s.store.Ready(ctx); err != nil {
-		return unavailable(err)
+		return unavailableError(err)
 	}
 	return c.String(http.StatusOK, "ok\n")
 }

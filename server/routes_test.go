@@ -164,15 +164,17 @@ func TestRoutes_requestGets500IfTheHandlerPanics(t *testing.T) {
 	require.Empty(t, c.listVideos("").Data)
 }
 
-// panicking is a resolver of short links whose method Resolve panics.
-type panicking struct{}
+// panickingResolver is a resolver of short links whose method Resolve panics.
+type panickingResolver struct{}
 
-func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
+func (panickingResolver) Resolve(context.Context, link.Link) (link.Link, error) {
+	panic("a bug in /usr/src")
+}
 
 // Requirements in docs/coverage.md: 4.4-12, 7-08
 func TestBulkTrackVideos_onlyOneLinkFailsIfTheResolverPanics(t *testing.T) {
 	t.Parallel()
-	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panickingResolver{} })
 	c := a.newCaller(t, store.TierPremium)
 	const short = "https://vm.tiktok.com/ZMabcdef1/"
 	got := c.trackVideos(http.StatusMultiStatus, []string{short, videoURL(1)})
@@ -230,7 +232,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request is counted for the rate limit before its first query fails
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the server counts the request before a query of the database fails
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

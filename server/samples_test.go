@@ -164,8 +164,8 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	}
 }
 
-// times matches the times in a JSON response.
-var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
+// responseTime matches one time in a JSON response.
+var responseTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
 func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	a.fetch(factsWithViews(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
-		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
+		all = append(all, responseTime.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
 	}
 	require.GreaterOrEqual(t, len(all), 5)
 	want := make([]string, len(all))
@@ -218,8 +218,8 @@ func runProgram(t *testing.T, address, token, name string, args ...string) strin
 // shellBlock matches a block of shell commands in a Markdown document.
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// TestClients_commandsOfTheDocumentSaveACSVFile runs the shell commands of docs/clients.md.
-func TestClients_commandsOfTheDocumentSaveACSVFile(t *testing.T) {
+// TestClientsDocument_commandsSaveACSVFile runs the shell commands of docs/clients.md.
+func TestClientsDocument_commandsSaveACSVFile(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)

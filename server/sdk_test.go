@@ -66,8 +66,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, content, 0o600))
 }
 
-// run runs a program that uses the library, and returns its standard output.
-func (s sdk) run(t *testing.T, address, token, program string, args ...string) string {
+// runProgram runs a program that uses the library, and returns its standard output.
+func (s sdk) runProgram(t *testing.T, address, token, program string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, filepath.Base(program))
@@ -149,9 +149,9 @@ func TestSDKs_supportRetriesPagingAndTypedErrors(t *testing.T) {
 					Names   []string
 				}
 			}
-			require.NoError(t, json.Unmarshal([]byte(s.run(t, address, c.token, "testdata/sdk/check"+s.extension, links...)), &got))
+			require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, c.token, "testdata/sdk/check"+s.extension, links...)), &got))
 			require.NotEmpty(t, got.Organisation)
-			require.Equal(t, []string{"Launch"}, got.Collections, "the repeated request must have no second effect")
+			require.Equal(t, []string{"Launch"}, got.Collections, "the repeated request must not create a second collection")
 			require.Len(t, keys(), 2)
 			require.Equal(t, keys()[0], keys()[1])
 			require.NotEmpty(t, keys()[0])
@@ -206,16 +206,16 @@ func TestSDKs_examplesRunWithoutErrors(t *testing.T) {
 		text, err := os.ReadFile(folder + top + s.extension)
 		require.NoError(t, err)
 		require.LessOrEqual(t, strings.Count(string(text), "\n"), maxExampleLines)
-		out := s.run(t, a.http.URL, c.token, folder+top+s.extension)
+		out := s.runProgram(t, a.http.URL, c.token, folder+top+s.extension)
 		require.Equal(t, 3, strings.Count(out, "1234 https://"), out)
-		require.Contains(t, s.run(t, a.http.URL, c.token, folder+"track"+s.extension, videoURL(7)), videoURL(7))
-		require.Equal(t, 5, strings.Count(s.run(t, a.http.URL, c.token, folder+"export"+s.extension), "\n"))
+		require.Contains(t, s.runProgram(t, a.http.URL, c.token, folder+"track"+s.extension, videoURL(7)), videoURL(7))
+		require.Equal(t, 5, strings.Count(s.runProgram(t, a.http.URL, c.token, folder+"export"+s.extension), "\n"))
 		c.stopVideos(http.StatusOK, c.track(videoURL(7)).String())
 	}
 }
 
-// goExample runs an example of the Go client and returns its output.
-func goExample(t *testing.T, c *caller, name string, args ...string) string {
+// runGoExample runs an example of the Go client and returns its output.
+func runGoExample(t *testing.T, c *caller, name string, args ...string) string {
 	t.Helper()
 	return c.runSample(t, "go", append([]string{"run", "../gen/client/examples/" + name}, args...)...)
 }
@@ -229,11 +229,11 @@ func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
 	_, functions, found := strings.Cut(string(source), "\n)\n\n") // the text before the separator contains the imports
 	require.True(t, found)
 	require.LessOrEqual(t, strings.Count(functions, "\n"), maxExampleLines)
-	top := goExample(t, c, "top-videos")
+	top := runGoExample(t, c, "top-videos")
 	require.Equal(t, 3, strings.Count(top, " 1234\n"), top)
 	require.Equal(t, 3, strings.Count(top, "https://"), top)
-	require.Contains(t, goExample(t, c, "track", videoURL(7)), "tracked "+videoURL(7))
-	require.Equal(t, 5, strings.Count(goExample(t, c, "export"), "\n"))
+	require.Contains(t, runGoExample(t, c, "track", videoURL(7)), "tracked "+videoURL(7))
+	require.Equal(t, 5, strings.Count(runGoExample(t, c, "export"), "\n"))
 }
 
 // codeBlock matches a block of code in Markdown. Its groups are the language and the code.
@@ -288,7 +288,7 @@ func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
 				library := byLanguage[block[1]]
 				program := filepath.Join(t.TempDir(), "program"+library.extension)
 				require.NoError(t, os.WriteFile(program, []byte(code), 0o600))
-				out = library.run(t, a.http.URL, c.token, program)
+				out = library.runProgram(t, a.http.URL, c.token, program)
 			}
 			require.Equal(t, 3, strings.Count(out, "https://"), "%s: %s", readme, out)
 		}
@@ -328,7 +328,7 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 	}
 	for _, s := range sdks {
 		read[s.name] = func(address, token string) []string {
-			return strings.Fields(s.run(t, address, token, "testdata/sdk/ids"+s.extension))
+			return strings.Fields(s.runProgram(t, address, token, "testdata/sdk/ids"+s.extension))
 		}
 	}
 	rates := &shortWindowStore{RateStore: server.NewMemoryRateStore()}
@@ -372,7 +372,7 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])
 	require.NotEmpty(t, keys()[0])
-	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request must have no second effect")
+	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request must not create a second collection")
 	for video, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{Limit: 3}) {
 		require.NoError(t, err)
 		require.True(t, want[video.AdID.String()])
@@ -417,7 +417,7 @@ func TestSDKs_updateKeepsAbsentMembersAndClearsNullMembers(t *testing.T) {
 	}
 	for _, s := range sdks {
 		change[s.name] = func(collection, webhook uuid.UUID) string {
-			return s.run(t, a.http.URL, c.token, "testdata/sdk/clear"+s.extension, collection.String(), webhook.String())
+			return s.runProgram(t, a.http.URL, c.token, "testdata/sdk/clear"+s.extension, collection.String(), webhook.String())
 		}
 	}
 	for name, changeWith := range change {
@@ -449,7 +449,7 @@ func TestSDKs_updateKeepsAbsentMembersAndClearsNullMembers(t *testing.T) {
 func TestSDKs_doNotSendTheTokenToTheTargetOfARedirect(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	var received []string // the values of Authorization in the requests to the other server
+	var received []string // the values of Authorization in the requests to the target of the redirect
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received = append(received, r.Header.Get("Authorization"))
 		w.WriteHeader(http.StatusNotFound)
@@ -462,7 +462,7 @@ func TestSDKs_doNotSendTheTokenToTheTargetOfARedirect(t *testing.T) {
 	_, err = sdk.Authenticate(t.Context())
 	require.Error(t, err)
 	for _, s := range sdks {
-		require.Equal(t, "refused\n", s.run(t, redirecting.URL, "rt_secret", "testdata/sdk/authenticate"+s.extension), s.name)
+		require.Equal(t, "refused\n", s.runProgram(t, redirecting.URL, "rt_secret", "testdata/sdk/authenticate"+s.extension), s.name)
 	}
 	require.Equal(t, []string{"", "", ""}, received)
 }

@@ -50,7 +50,7 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	for _, s := range sdks {
 		address, requests := a.startTruncatingServer(t)
-		require.Equal(t, "accepted\n", s.run(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
+		require.Equal(t, "accepted\n", s.runProgram(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
 		require.EqualValues(t, 2, requests.Load(), s.name)
 	}
 }
@@ -70,7 +70,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	address, requests = a.startTruncatingServer(t)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
-	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // a POST has an idempotency key
+	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the client may repeat this POST request, because it sends an idempotency key
 	require.NoError(t, err)
 	require.Equal(t, "Launch", created.Name)
 	require.EqualValues(t, 2, requests.Load())
@@ -84,9 +84,9 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// download downloads a list with each library. It returns a map from the name of each library to the downloaded file, and a map from the
-// name of each library to the header Exported-Until.
-func (a *app) download(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
+// downloadWithLibraries downloads a list once with each client library. Both results are maps with the names of the libraries as keys. The
+// values of files are the downloaded files. The values of until are the headers Exported-Until.
+func (a *app) downloadWithLibraries(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}
 	sdk, err := client.New(a.http.URL, token)
@@ -99,7 +99,7 @@ func (a *app) download(t *testing.T, token, path, query, format string) (files m
 	files["Go"], until["Go"] = out.Bytes(), headers.Get("Exported-Until")
 	for _, s := range sdks {
 		file := filepath.Join(t.TempDir(), "file")
-		printed := strings.Fields(s.run(t, a.http.URL, token, "testdata/sdk/download"+s.extension, path, query, format, file))
+		printed := strings.Fields(s.runProgram(t, a.http.URL, token, "testdata/sdk/download"+s.extension, path, query, format, file))
 		require.Len(t, printed, 2)
 		until[s.name] = strings.TrimPrefix(printed[0], "-")
 		files[s.name], err = os.ReadFile(file)
@@ -124,12 +124,12 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	}
 	for _, format := range []string{client.CSV, client.CSVSemicolon} {
 		want := file(format, "/videos?order_by=created_at")
-		files, _ := a.download(t, c.token, "/videos", "order_by=created_at&limit=3", format) // the list has three pages
+		files, _ := a.downloadWithLibraries(t, c.token, "/videos", "order_by=created_at&limit=3", format) // the list has three pages
 		for name, got := range files {
 			require.Equal(t, string(want), string(got), "%s: %s", name, format)
 		}
 	}
-	files, _ := a.download(t, c.token, "/videos", "order_by=created_at", client.XLSX)
+	files, _ := a.downloadWithLibraries(t, c.token, "/videos", "order_by=created_at", client.XLSX)
 	for name, got := range files {
 		book, err := excelize.OpenReader(bytes.NewReader(got))
 		require.NoError(t, err, name)
@@ -139,7 +139,7 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	}
 	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
 	for _, format := range []string{client.CSV, client.NDJSON} {
-		files, until := a.download(t, c.token, "/history/export", "limit=2", format)
+		files, until := a.downloadWithLibraries(t, c.token, "/history/export", "limit=2", format)
 		want := 7
 		if format == client.CSV {
 			rows, err := csv.NewReader(bytes.NewReader(files["Go"])).ReadAll()
@@ -180,7 +180,7 @@ func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
 		memory := map[int]int64{}
 		for _, size := range []int{small, large} {
 			file := filepath.Join(t.TempDir(), "file")
-			printed := strings.Fields(s.run(t, big.URL, "rt_x", "testdata/sdk/download"+s.extension, "/videos", fmt.Sprintf("size=%d", size), client.CSV, file))
+			printed := strings.Fields(s.runProgram(t, big.URL, "rt_x", "testdata/sdk/download"+s.extension, "/videos", fmt.Sprintf("size=%d", size), client.CSV, file))
 			kibibytes, err := strconv.ParseInt(printed[1], 10, 64)
 			require.NoError(t, err)
 			memory[size] = kibibytes << 10

@@ -19,7 +19,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
 		v := c.newSignedInVisitor(t)
 		search := func(v *visitor, text string) string {
-			return string(v.request(http.MethodGet, "/search?q="+url.QueryEscape(text), nil, "HX-Request", "true").requireStatus(http.StatusOK).body)
+			return string(v.sendRequest(http.MethodGet, "/search?q="+url.QueryEscape(text), nil, "HX-Request", "true").requireStatus(http.StatusOK).body)
 		}
 		require.Contains(t, search(v, "sPRin"), "/collection/"+collection.String())
 		require.Contains(t, search(v, "@northwind.studio"), "/account/tiktok/"+video.LinkedAccountID.String())

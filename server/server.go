@@ -79,7 +79,7 @@ type Server struct {
 	rates            RateStore
 	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true if this server has found numbers in the database; the value of sandbox is then final
+	dataKnown        atomic.Bool          // true if this server has found numbers in the database; after that, the field sandbox does not change
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
@@ -127,7 +127,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.webhookTransport = s.newWebhookTransport()
-	if s.tiers, err = o.TierLimits.apply(); err != nil {
+	if s.tiers, err = o.TierLimits.mergeWithDefaults(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.sandbox.Store(o.Sandbox)

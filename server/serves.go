@@ -10,8 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// fetchableCacheTime is how long the server uses what it has read from the database about the running collectors. After this time, it reads
-// the database again.
+// fetchableCacheTime is the time after which the server reads again which videos and accounts the running collectors can fetch.
 const fetchableCacheTime = 5 * time.Second
 
 // fetchableReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
@@ -25,8 +24,8 @@ type fetchableReader struct {
 	until  time.Time // time until which the stored answer of the database is used
 }
 
-// read returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime.
-func (r *fetchableReader) read(ctx context.Context) (queue.Fetchable, error) {
+// readFetchable returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime.
+func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
@@ -68,8 +67,8 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
 }
 
-// linkWarnings returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.
-func linkWarnings(served queue.Fetchable, links []link.Link) []string {
+// warningsAboutLinks returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.
+func warningsAboutLinks(served queue.Fetchable, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {
 		if _, warning := checkFetchable(served, l); warning != "" && !seen[warning] {

@@ -39,7 +39,7 @@ var (
 
 // FindShare returns the public or protected collection whose share page has this hash and has not expired.
 func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, error) {
-	if err := b.s.identities.addressLimits.take(ctx, shareViewLimit, addressOf(ctx)); err != nil {
+	if err := b.s.identities.addressLimits.countRequest(ctx, shareViewLimit, clientAddress(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
 	share, err := b.s.store.Share(ctx, hash)
@@ -48,7 +48,7 @@ func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, e
 
 // RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
-	b.s.later.start(ctx, "last visit of a share page",
+	b.s.later.startWrite(ctx, "last visit of a share page",
 		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
@@ -66,10 +66,10 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 // pass. A browser that sends the pass can read the page for web.ShareSessionLife.
 //
 // CheckSharePassword counts each attempt before it checks the password, so that concurrent attempts cannot exceed the limit of wrong
-// passwords. A correct password is not counted in the end: its attempt is subtracted again.
+// passwords. If the password is correct, the attempt is then subtracted again.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
-	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
+	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + clientAddress(ctx): guessesOfAddress}
 	for key, limit := range limits {
 		quota, err := b.s.rates.Take(ctx, key, limit.attempts, limit.window)
 		if err == nil && quota.Exceeded {

@@ -62,7 +62,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 			want = append(want, digits(v.LatestLikes), digits(v.LatestViews))
 			require.Contains(t, page, v.AdLink)
 		}
-		require.Equal(t, want, onPage[len(onPage)-len(want):], "the order of the columns and of the rows must be that of the display settings")
+		require.Equal(t, want, onPage[len(onPage)-len(want):], "the display settings must determine the order of the columns and of the rows")
 		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, toStrings(videos)...) {
 			require.NotContains(t, page, hidden, "a share page must contain neither ids of the organisation nor metrics that were not chosen")
 		}
@@ -103,7 +103,7 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 			unknown := visitor.visit("/c/aaaaaaaaaaaaaa" + suffix).requireStatus(http.StatusNotFound)
 			require.Equal(t, string(unknown.body), string(private.body))
 			require.Equal(t, fmt.Sprint(withoutRequestID(unknown.Header)), fmt.Sprint(withoutRequestID(private.Header)))
-			require.Len(t, a.Guard.Statements(), sent, "both requests must run the same statements")
+			require.Len(t, a.Guard.Statements(), sent, "both requests must run the same SQL statements")
 		}
 		require.Equal(t, string(visitor.post("/c/aaaaaaaaaaaaaa", "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
 		require.Equal(t, path, c.shareCollection(collection, "public", nil), "a collection that becomes public again must have the same share page address as before")
@@ -238,7 +238,7 @@ func TestSharePage_visitsDoNotCountAgainstTheRateLimitsOfTheOrganisation(t *test
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
 
-func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
+func TestSharePage_closesAtItsExpiryTime(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -16,33 +16,33 @@ import (
 // stoppedMessage is the message of the response if the tracking of one video or account was stopped.
 const stoppedMessage = "Tracking stopped. The collected data stays readable."
 
-// StopVideo answers DELETE /videos: it stops the tracking of the video whose id or link the request body contains.
+// StopVideo answers DELETE /videos: it stops the tracking of the video with the id or link in the request body.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
-	if err := s.stopOne(ctx, videoResource, r.Body.ID); err != nil {
+	if err := s.stopItem(ctx, videoResource, r.Body.ID); err != nil {
 		return nil, err
 	}
 	return api.StopVideo200JSONResponse{Message: stoppedMessage}, nil
 }
 
-// StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video whose id the path contains.
+// StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video with the id in the path.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
-	if err := stopReference(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
+	if err := stopReferencedItem(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
 	}
 	return api.StopVideoByID200JSONResponse{Message: stoppedMessage}, nil
 }
 
-// StopAccount answers DELETE /accounts: it stops the tracking of the account whose id or link the request body contains.
+// StopAccount answers DELETE /accounts: it stops the tracking of the account with the id or link in the request body.
 func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject) (api.StopAccountResponseObject, error) {
-	if err := s.stopOne(ctx, accountResource, r.Body.ID); err != nil {
+	if err := s.stopItem(ctx, accountResource, r.Body.ID); err != nil {
 		return nil, err
 	}
 	return api.StopAccount200JSONResponse{Message: stoppedMessage}, nil
 }
 
-// StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account whose id the path contains.
+// StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account with the id in the path.
 func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
-	if err := stopReference(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
+	if err := stopReferencedItem(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
 	}
 	return api.StopAccountByID200JSONResponse{Message: stoppedMessage}, nil
@@ -50,27 +50,27 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 
 // StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.
 func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) (api.StopVideosResponseObject, error) {
-	return s.stopAll(ctx, videoResource, r.Body.Ids)
+	return s.stopItems(ctx, videoResource, r.Body.Ids)
 }
 
 // StopAccounts answers DELETE /accounts/bulk: it stops the tracking of many accounts.
 func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObject) (api.StopAccountsResponseObject, error) {
-	return s.stopAll(ctx, accountResource, r.Body.Ids)
+	return s.stopItems(ctx, accountResource, r.Body.Ids)
 }
 
-// stopOne stops the tracking of the video or account with the given id or link.
-func (s *Server) stopOne(ctx context.Context, res resource, idOrLink string) error {
+// stopItem stops the tracking of the video or account with the given id or link.
+func (s *Server) stopItem(ctx context.Context, res resource, idOrLink string) error {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
 		return err
 	}
-	return stopReference(ctx, res, ref, idOrLink)
+	return stopReferencedItem(ctx, res, ref, idOrLink)
 }
 
-// stopReference stops the tracking of one video or account. If it is not tracked, stopReference returns an error response with the code
+// stopReferencedItem stops the tracking of one video or account. If it is not tracked, stopReferencedItem returns an error response with the code
 // not_found. The error message contains idOrLink, the id or link as the caller sent it.
-func stopReference(ctx context.Context, res resource, ref reference, idOrLink string) error {
-	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
+func stopReferencedItem(ctx context.Context, res resource, ref reference, idOrLink string) error {
+	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
 		return untrackedError(res.kind, idOrLink)
 	}
@@ -89,14 +89,14 @@ type stopEntry struct {
 	url *string // link of the video or account as the caller sent it; nil if the caller sent an id
 }
 
-// stopAll stops the tracking of the videos or accounts with the given ids or links.
-func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
+// stopItems stops the tracking of the videos or accounts with the given ids or links.
+func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
 	entries, err := s.readStopEntries(ctx, res, idsOrLinks)
 	if err != nil {
 		return bulkResponse{}, err
 	}
 	refs := convertAll(entries, func(e stopEntry) reference { return reference{ID: e.id} })
-	missing, err := res.stop(CallerFrom(ctx).Org, ctx, refs, false)
+	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, refs, false)
 	if err != nil {
 		return bulkResponse{}, err
 	}
@@ -170,8 +170,8 @@ func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []str
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinksError returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead
-// to no tracked video or account. There is one fault for each of these links.
+// untrackedLinksError returns the error response for links that lead to no tracked video or account. The request was to stop the tracking of
+// many videos or accounts. There is one fault for each of these links.
 func untrackedLinksError(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)

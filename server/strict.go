@@ -35,7 +35,7 @@ const (
 // and display settings of 16 KiB with up to 8,200 values.
 const (
 	maxDepth  = 64     // maximum nesting depth of arrays and objects
-	maxValues = 10_000 // maximum number of values in the body, with those inside of arrays and objects
+	maxValues = 10_000 // maximum number of values in the body, including the values in arrays and objects
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
@@ -156,7 +156,7 @@ func (s *jsonScan) scanObject() bool {
 			return false
 		}
 		if seen[name] {
-			s.addFault(faultDuplicateMember, "the member %s occurs twice", quote(name))
+			s.addFault(faultDuplicateMember, "the member %s occurs twice", quoteText(name))
 		}
 		seen[name] = true
 		if !s.scanValue() {
@@ -270,11 +270,11 @@ func jsonPointer(path []string) string {
 	return truncatePlace(pointer.String())
 }
 
-// pointerEscapes escapes the name of a member for a JSON pointer. It also replaces NUL characters, which responses must not contain.
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
+// pointerEscaper escapes the name of a member for a JSON pointer. It also replaces NUL characters, which responses must not contain.
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 
 // escapePointer escapes the name of a member for a JSON pointer: "a/b" becomes "a~1b".
-func escapePointer(name string) string { return pointerEscapes.Replace(name) }
+func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 
 // maxPlace is the maximum length, in characters, of the place of a fault in an error response: a JSON pointer or the name of a parameter.
 const maxPlace = 500
@@ -288,8 +288,8 @@ func truncatePlace(s string) string {
 	return s
 }
 
-// quote returns a text from a request for use in an error message: in quotes, escaped, and cut to 100 characters.
-func quote(s string) string {
+// quoteText prepares a text from a request for an error message. The result is escaped, cut to 100 characters, and in quotes.
+func quoteText(s string) string {
 	const maxQuoted = 100
 	head, longer := firstRunes(s, maxQuoted)
 	if longer {
@@ -326,25 +326,25 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		if strings.Contains(pair, ";") {
 			faults = append(faults, queryFault(quoteName(rawName), faultSyntax,
-				"%s contains a semicolon; pairs are separated by &, and a semicolon in a value is written %%3B", quote(pair)))
+				"%s contains a semicolon; pairs are separated by &, and a semicolon in a value is written %%3B", quoteText(pair)))
 			continue
 		}
 		name, nameErr := url.QueryUnescape(rawName)
 		value, valueErr := url.QueryUnescape(rawValue)
 		switch {
 		case nameErr != nil || valueErr != nil:
-			faults = append(faults, queryFault(quoteName(rawName), faultSyntax, "%s is not percent-encoded correctly; a %% itself is written %%25", quote(pair)))
+			faults = append(faults, queryFault(quoteName(rawName), faultSyntax, "%s is not percent-encoded correctly; a %% itself is written %%25", quoteText(pair)))
 		case op.query[name] == nil:
-			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quote(name), allowedParameters(op)))
-		case invalidText(value) != "":
-			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, invalidText(value)))
+			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quoteText(name), allowedParameters(op)))
+		case describeInvalidText(value) != "":
+			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, describeInvalidText(value)))
 		case values.Has(name) && !isArray(op.query[name]):
 			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once", name))
 		default:
 			if values.Has(name) {
 				value = values.Get(name) + "," + value
 			}
-			if tooManyEntries(op.query[name], value) {
+			if hasTooManyEntries(op.query[name], value) {
 				faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
 					name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
 				continue
@@ -355,9 +355,9 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	return values, faults
 }
 
-// tooManyEntries returns true if the value of a query parameter has more entries than the parameter's schema allows. The entries are
+// hasTooManyEntries returns true if the value of a query parameter has more entries than the parameter's schema allows. The entries are
 // separated by commas.
-func tooManyEntries(p *openapi3.Parameter, value string) bool {
+func hasTooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
 	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // no overflow, because all values of maxItems in the contract are small
 }
@@ -373,17 +373,17 @@ func allowedParameters(op *operation) string {
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
 // quoteName returns the name of a parameter for an error response. A program can compare the name with its own parameters, so the name is
-// not changed if possible. If the name is too long or contains characters that need escaping, quoteName returns quote(name).
+// not changed if possible. If the name is too long or contains characters that need escaping, quoteName returns quoteText(name).
 func quoteName(name string) string {
-	if q := quote(name); q != `"`+name+`"` {
+	if q := quoteText(name); q != `"`+name+`"` {
 		return q
 	}
 	return name
 }
 
-// invalidText returns "a NUL character" or "invalid UTF-8" if s contains one of these faults, and otherwise "". PostgreSQL refuses NUL
-// characters in text. Invalid UTF-8 would be changed when it is stored.
-func invalidText(s string) string {
+// describeInvalidText returns "a NUL character" or "invalid UTF-8" if s contains one of these faults, and "" if s is valid. PostgreSQL
+// refuses NUL characters in text. Invalid UTF-8 would be changed when it is stored.
+func describeInvalidText(s string) string {
 	switch {
 	case strings.ContainsRune(s, 0):
 		return "a NUL character"

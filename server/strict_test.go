@@ -102,7 +102,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		want, err := url.ParseQuery(raw)
 		if err != nil {
-			t.Fatalf("checkQuery accepts %q, but net/url refuses it: %v", raw, err)
+			t.Fatalf("checkQuery must refuse %q, because net/url refuses it: %v", raw, err)
 		}
 		for name, all := range want { // if an array parameter occurs several times, checkQuery joins the values
 			want[name] = []string{strings.Join(all, ",")}
@@ -110,7 +110,7 @@ func FuzzQuery(f *testing.F) {
 		require.Equal(t, want, values)
 		for _, v := range values {
 			require.Len(t, v, 1)
-			require.Empty(t, invalidText(v[0]))
+			require.Empty(t, describeInvalidText(v[0]))
 		}
 	})
 }
@@ -125,7 +125,7 @@ func FuzzJSON(f *testing.F) {
 		faults := scanBody(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
-				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
+				if fault.Pointer == nil || describeInvalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
 					t.Fatalf("a fault must have a valid pointer and a detail in valid UTF-8, but checkJSON returned %+v", fault)
 				}
 			}

@@ -29,7 +29,7 @@ var (
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
 
-// probesPerRound is a lower limit: each round of the test sends more pairs of requests than this.
+// probesPerRound is a lower limit for the pairs of requests that a round of TestTenancy_hidesDataOfOtherOrganisations sends.
 const probesPerRound = 4400
 
 // TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
@@ -45,14 +45,14 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	start := time.Now()
 	report := &probeReport{fields: map[string]bool{}, rounds: map[probeRound]roundCounts{}}
 	t.Cleanup(func() {
-		t.Logf("sent %d pairs of requests", report.sent())
+		t.Logf("sent %d pairs of requests", report.sentPairs())
 		if *tenancyOut != "" && !t.Failed() {
-			require.NoError(t, os.WriteFile(*tenancyOut, []byte(report.page(time.Since(start), storetest.Machine())), 0o600))
+			require.NoError(t, os.WriteFile(*tenancyOut, []byte(report.formatPage(time.Since(start), storetest.Machine())), 0o600))
 		}
 	})
 	for i := range (*tenancyProbes + probesPerRound - 1) / probesPerRound {
 		round := newProbeRound(i)
-		t.Run(fmt.Sprintf("round %d on %s with callers in the tier %s, whose data is newer: %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
+		t.Run(fmt.Sprintf("round %d on %s, tier of the callers: %s, data of the callers is newer: %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
 			t.Parallel()
 			if time.Since(start) > *tenancyTime {
 				return
@@ -70,7 +70,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 			}
 			require.Greater(t, p.sent, probesPerRound)
 			require.Equal(t, before, organisationRows(t, p.app.DB, p.other))
-			report.add(round, p)
+			report.addRound(round, p)
 		})
 	}
 }
@@ -106,8 +106,8 @@ type prober struct {
 	fields           map[string]bool   // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
-// newProber creates the other organisation, and two organisations with equal items. A caller of the first of these two organisations sends
-// the first request of each pair. A caller of the second one sends the second request.
+// newProber creates the other organisation, and two organisations with equal items: one that sends the first request of each pair, and one
+// that sends the second request.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
@@ -189,25 +189,25 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// requireEqualResponses sends a pair of requests and requires equal responses. fill puts texts of an inventory into a request. The
-// description is a part of the failure message.
-func (p *prober) requireEqualResponses(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
+// requireEqualResponses sends a pair of requests and requires equal responses. The function fillRequest puts texts of an inventory into a
+// request. The description is a part of the failure message.
+func (p *prober) requireEqualResponses(op *contractOperation, description string, fillRequest func(*generatedRequest, inventory)) {
 	p.t.Helper()
-	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fill)
-	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fill)
+	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fillRequest)
+	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fillRequest)
 	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
 	if p.sent++; strings.HasPrefix(got, "2") {
 		p.succeeded++
 	}
 }
 
-// sendGenerated generates a request, calls fill to put texts of items into the request, and sends the request. It returns the request and a
+// sendGenerated generates a request, calls fillRequest to put texts of items into the request, and sends the request. It returns the request and a
 // text that describes the response. The text does not contain the parts in which two correct responses can differ, such as ids.
-func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fill func(*generatedRequest, inventory)) (*generatedRequest, string) {
+func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fillRequest func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")
-	fill(r, items)
+	fillRequest(r, items)
 	req := g.toHTTPRequest(r)
 	require.NotNil(p.t, req, "%s", r)
 	resp, err := p.transport.RoundTrip(req)
@@ -230,15 +230,15 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 		return decoded
 	})
 	text = nextCursor.ReplaceAllString(p.namePlaceholders.Replace(text), `"next_cursor":"…"`)
-	text = secretMember.ReplaceAllString(checksum.ReplaceAllString(text, `"checksum":"…"`), `"secret":"…"`)
+	text = secretMember.ReplaceAllString(checksumPattern.ReplaceAllString(text, `"checksum":"…"`), `"secret":"…"`)
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
 // anyID matches a UUID in upper or lower case.
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// checksum matches the checksum of a report. The report contains its random id.
-var checksum = regexp.MustCompile(`"checksum":"[^"]*"`)
+// checksumPattern matches the checksum of a report. Reports with equal numbers have different checksums, because each report contains its id.
+var checksumPattern = regexp.MustCompile(`"checksum":"[^"]*"`)
 
 // instanceMember matches the member "instance" of an error response. The value of this member is the path of the request.
 var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
@@ -251,10 +251,10 @@ func (r *generatedRequest) setField(s textField, value string) {
 	case "header":
 		r.headers[s.name] = value
 	case "query":
-		if r.set(s.name, value); s.name == "cursor" {
+		if r.setQueryValue(s.name, value); s.name == "cursor" {
 			r.dropParameters("page")
 			if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
-				r.set("paginated", "true")
+				r.setQueryValue("paginated", "true")
 			}
 		}
 	default:

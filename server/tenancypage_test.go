@@ -22,13 +22,13 @@ type probeReport struct {
 	fields map[string]bool            // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
-// roundCounts counts rounds, pairs of requests, and those pairs whose responses had a status below 300.
+// roundCounts contains the numbers of rounds, of pairs of requests, and of pairs in which both responses had a status below 300.
 type roundCounts struct {
 	rounds, sent, succeeded int
 }
 
-// add adds the counts of a round. All pairs of requests of the round had equal responses.
-func (r *probeReport) add(round probeRound, p *prober) {
+// addRound adds the counts of a round. All pairs of requests of the round had equal responses.
+func (r *probeReport) addRound(round probeRound, p *prober) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.rounds[round]
@@ -36,8 +36,8 @@ func (r *probeReport) add(round probeRound, p *prober) {
 	maps.Copy(r.fields, p.fields)
 }
 
-// sent returns the number of pairs of requests of all rounds.
-func (r *probeReport) sent() int {
+// sentPairs returns the number of pairs of requests of all rounds.
+func (r *probeReport) sentPairs() int {
 	n := 0
 	for _, c := range r.rounds {
 		n += c.sent
@@ -45,15 +45,15 @@ func (r *probeReport) sent() int {
 	return n
 }
 
-// page returns the text of docs/evidence/tenancy.md.
-func (r *probeReport) page(duration time.Duration, machine string) string {
+// formatPage returns the text of docs/evidence/tenancy.md.
+func (r *probeReport) formatPage(duration time.Duration, machine string) string {
 	operations := map[string]bool{}
 	for field := range r.fields {
 		operation, _, _ := strings.Cut(field, " ")
 		operations[operation] = true
 	}
 	ended := ""
-	if r.sent() < *tenancyProbes {
+	if r.sentPairs() < *tenancyProbes {
 		ended = fmt.Sprintf(" The run ended at its time limit, before it had sent %s probes.", formatThousands(*tenancyProbes))
 	}
 	var b strings.Builder
@@ -67,7 +67,7 @@ and body, so that a caller cannot even detect that the item exists. In each roun
 
 | Engine | Tier of the callers | Data of the callers | Rounds | Probes | Probes with two successful responses |
 | --- | --- | --- | --: | --: | --: |
-`, formatThousands(r.sent()), len(r.fields), len(operations))
+`, formatThousands(r.sentPairs()), len(r.fields), len(operations))
 	for _, round := range slices.SortedFunc(maps.Keys(r.rounds), func(a, b probeRound) int {
 		return cmp.Or(cmp.Compare(a.engine, b.engine), cmp.Compare(a.tier, b.tier), cmp.Compare(fmt.Sprint(a.newer), fmt.Sprint(b.newer)))
 	}) {
@@ -102,14 +102,14 @@ func formatThousands(n int) string {
 	return fmt.Sprintf("%s,%03d", formatThousands(n/1000), n%1000)
 }
 
-func TestProbeReport_addsTheRoundsOfEachKind(t *testing.T) {
+func TestProbeReport_addsUpTheCountsOfRoundsOfTheSameKind(t *testing.T) {
 	t.Parallel()
 	r := &probeReport{fields: map[string]bool{}, rounds: map[probeRound]roundCounts{}}
 	for _, newer := range []bool{true, false, true} {
 		round := probeRound{engine: "sqlite", tier: store.TierBasic, newer: newer}
-		r.add(round, &prober{sent: 1500, succeeded: 200, fields: map[string]bool{"getVideo path ad_id": true, fmt.Sprint("getVideo query ", newer): true}})
+		r.addRound(round, &prober{sent: 1500, succeeded: 200, fields: map[string]bool{"getVideo path ad_id": true, fmt.Sprint("getVideo query ", newer): true}})
 	}
-	page := r.page(time.Minute, "The machine.")
+	page := r.formatPage(time.Minute, "The machine.")
 	require.Contains(t, page, "**4,500 probes** of 3 fields of 1 operations")
 	require.Contains(t, page, "| sqlite | basic | older | 1 | 1,500 | 200 |\n| sqlite | basic | newer | 2 | 3,000 | 400 |\n")
 	require.NotContains(t, page, "%!")

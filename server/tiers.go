@@ -50,13 +50,13 @@ type TierLimits map[string]int64
 
 // Check returns an error if a key names no tier or no rate group, or if a limit is below 1 or above a million.
 func (l TierLimits) Check() error {
-	_, err := l.apply()
+	_, err := l.mergeWithDefaults()
 	return err
 }
 
-// apply returns a copy of tiers, in which the rate limits of l replace the defaults. It fails if a key of l names no tier or no rate group,
-// or if a limit is below 1 or above maxTierLimit.
-func (l TierLimits) apply() (map[store.Tier]tierRules, error) {
+// mergeWithDefaults returns a copy of tiers with the rate limits of l in the place of the defaults. It fails if a key of l names no tier or
+// no rate group, or if a limit is below 1 or above maxTierLimit.
+func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {
 		facts.limits = maps.Clone(facts.limits)

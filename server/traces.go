@@ -56,7 +56,7 @@ func withCaller(ctx context.Context, h http.Header) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, caller.WithTraceState(trace.TraceState{}))
 }
 
-// methodOf returns the method of a request, or "_OTHER" if it is not a standard one, because a client can send any text as the method.
+// methodOf returns the method of a request. It returns "_OTHER" for a method that is not standard, because a client can send any text.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

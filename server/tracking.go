@@ -16,16 +16,16 @@ import (
 // value of this type for videos and one for accounts.
 type resource struct {
 	kind link.Kind
-	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
-	track func(context.Context, *Server, trackRequest) ([]trackedItem, error)
+	// startTracking tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
+	startTracking func(context.Context, *Server, trackRequest) ([]trackedItem, error)
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
 	// not track the video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If allOrNone is
-	// true and one of them was not tracked, it stops none.
-	stop func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
-	// refresh schedules an immediate fetch of a video or account.
-	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
+	// stopTracking stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If allOrNone is
+	// true and one video or account was not tracked, it changes nothing.
+	stopTracking func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
+	// scheduleFetch schedules an immediate fetch of a video or account.
+	scheduleFetch func(*store.Org, context.Context, reference) (store.Refreshed, error)
 }
 
 // reference identifies a video or account: by its id, or by its link if the id is zero.
@@ -54,13 +54,13 @@ func (r trackRequest) unsupportedReason(l link.Link) string {
 // trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // true if the organisation already tracks the video or account, or tracked it at an earlier time
-	already  bool // true if the organisation tracked the video or account when the server received the request
+	existing bool // true if the organisation tracked the video or account at any time before the request
+	already  bool // true if the organisation tracked the video or account directly before the request
 }
 
 var videoResource = resource{
 	kind: link.Video,
-	track: func(ctx context.Context, _ *Server, r trackRequest) ([]trackedItem, error) {
+	startTracking: func(ctx context.Context, _ *Server, r trackRequest) ([]trackedItem, error) {
 		caller := CallerFrom(ctx)
 		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
@@ -69,18 +69,18 @@ var videoResource = resource{
 		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
 	},
 	trackedIDs: (*store.Org).TrackedVideoIDs,
-	stop: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
+	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
 		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.VideoRef) reference { return reference(r) }), err
 	},
-	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
+	scheduleFetch: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
 		return o.RefreshVideo(ctx, store.VideoRef(r))
 	},
 }
 
 var accountResource = resource{
 	kind: link.Account,
-	track: func(ctx context.Context, s *Server, r trackRequest) ([]trackedItem, error) {
+	startTracking: func(ctx context.Context, s *Server, r trackRequest) ([]trackedItem, error) {
 		caller, trackingType := CallerFrom(ctx), store.TrackLatest30
 		if r.trackingType != nil {
 			trackingType = store.TrackingType(*r.trackingType)
@@ -93,11 +93,11 @@ var accountResource = resource{
 		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
 	},
 	trackedIDs: (*store.Org).TrackedAccountIDs,
-	stop: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
+	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
 		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.AccountRef) reference { return reference(r) }), err
 	},
-	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
+	scheduleFetch: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
 		return o.RefreshAccount(ctx, store.AccountRef(r))
 	},
 }
@@ -113,7 +113,7 @@ func convertAll[A, B any](elements []A, convert func(A) B) []B {
 
 // TrackVideo answers POST /videos: it tracks one video.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
-	one, err := s.trackOne(ctx, videoResource, r.Body.Link,
+	one, err := s.trackItem(ctx, videoResource, r.Body.Link,
 		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) 
 
 // TrackAccount answers POST /accounts: it tracks one account.
 func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObject) (api.TrackAccountResponseObject, error) {
-	one, err := s.trackOne(ctx, accountResource, r.Body.Link,
+	one, err := s.trackItem(ctx, accountResource, r.Body.Link,
 		trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
@@ -139,17 +139,17 @@ type trackOneResult struct {
 	warnings  []string
 }
 
-// trackOne tracks the video or account of one link.
-func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (one trackOneResult, err error) {
+// trackItem tracks the video or account of one link.
+func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trackRequest) (one trackOneResult, err error) {
 	l, err := s.parseLink(ctx, res.kind, raw)
 	if err != nil {
-		return one, refusedLinkAt("/link", err)
+		return one, refusedLinkError("/link", err)
 	}
-	if r.served, err = s.served.read(ctx); err != nil {
+	if r.served, err = s.served.readFetchable(ctx); err != nil {
 		return one, err
 	}
 	r.links, r.plan = []link.Link{l}, fetchPlan{accepted: 1, enqueue: 1, immediate: 1}
-	items, err := res.track(ctx, s, r)
+	items, err := res.startTracking(ctx, s, r)
 	if err != nil {
 		return one, unknownIDsError(err, "collection", "/collection_ids", r.collectionIDs)
 	}
@@ -157,13 +157,13 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
 	one.id, one.directURL = items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id)
-	one.warnings = linkWarnings(r.served, r.links)
+	one.warnings = warningsAboutLinks(r.served, r.links)
 	return one, nil
 }
 
-// refusedLinkAt converts the error of a permanently refused link into an error response. linkPointer is the JSON pointer of the link in the
+// refusedLinkError converts the error of a permanently refused link to an error response. linkPointer is the JSON pointer of the link in the
 // request body. Any other error is returned unchanged.
-func refusedLinkAt(linkPointer string, err error) error {
+func refusedLinkError(linkPointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {
 		return err
@@ -175,7 +175,7 @@ func refusedLinkAt(linkPointer string, err error) error {
 
 // TrackVideos answers POST /videos/bulk: it tracks many videos.
 func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
-	done, err := s.trackAll(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
+	done, err := s.trackLinks(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject
 
 // TrackAccounts answers POST /accounts/bulk: it tracks many accounts.
 func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestObject) (api.TrackAccountsResponseObject, error) {
-	done, err := s.trackAll(ctx, accountResource, r.Body.Links, trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.LabelIds})
+	done, err := s.trackLinks(ctx, accountResource, r.Body.Links, trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.LabelIds})
 	if err != nil {
 		return nil, err
 	}

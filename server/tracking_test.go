@@ -59,7 +59,7 @@ func TestTrackVideo_addsTheVideoToTheGivenCollections(t *testing.T) {
 
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
 		page := c.listVideos("collections=" + v.LabelIds[0].String())
-		require.Len(t, page.Data, 2, "collection_names must use an existing root collection with the name")
+		require.Len(t, page.Data, 2, "if a root collection has the name in collection_names, the video must be added to this collection")
 
 		t.Run("status 404 for an unknown collection", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).

@@ -41,13 +41,13 @@ const bodyValue = "body"
 // Rules that a schema cannot express are checked by the operations, for example that a range must not end before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.contract.match(c)
+		op := s.contract.requestedOperation(c)
 		if op == nil {
 			return next(c)
 		}
 		r := c.Request()
 		if faults := toolArgumentFaults(r); len(faults) > 0 {
-			return invalid(faults...)
+			return invalidRequest(faults...)
 		}
 		joinHeaderLines(r.Header, op.headers)
 		path, faults := pathParams(c, op)
@@ -61,7 +61,7 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 		faults = append(faults, bodyFaults...)
 		value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
 		if faults = append(faults, contractFaults...); len(faults) > 0 {
-			return invalid(faults...)
+			return invalidRequest(faults...)
 		}
 		if op.hasBody {
 			c.Set(bodyValue, value)
@@ -96,7 +96,7 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 			}
 			value = decoded
 		}
-		if reason := invalidText(value); reason != "" {
+		if reason := describeInvalidText(value); reason != "" {
 			faults = append(faults, namedFault(api.FaultLocationPath, name, faultEncoding, "%s contains %s", name, reason))
 		}
 		params[name] = value
@@ -124,16 +124,16 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		return nil, nil, nil
 	}
 	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding is not supported; the request has %s.", quote(e))
+		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding is not supported; the request has %s.", quoteText(e))
 	}
 	sent := r.Header.Get(echo.HeaderContentType)
 	if media, _, err := mime.ParseMediaType(sent); err != nil || media != echo.MIMEApplicationJSON {
 		if sent == "" {
 			return nil, nil, problem(CodeUnsupportedMedia, "Content-Type is missing; it must be application/json.")
 		}
-		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
+		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quoteText(sent))
 	}
-	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // the new value has no parameters such as charset, which checkContract would refuse
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // this removes parameters such as charset, because checkContract would refuse them
 	faults, err := checkJSON(r.Context(), body, op.bodySchema())
 	return body, faults, err
 }
@@ -150,9 +150,9 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 		Options: &openapi3filter.Options{
 			MultiError:              true,
 			KeepValidatedValue:      true,
-			SkipSettingDefaults:     true, // no defaults, because a PATCH would then change values that the caller did not send
+			SkipSettingDefaults:     true, // with defaults, a PATCH request would change values that the caller did not send
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
-			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // no authentication, because the middleware authenticate has already checked the token
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // the middleware authenticate has already checked the token
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
@@ -172,9 +172,9 @@ type faultCollector struct {
 	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
-// add adds a fault. If its parameter or body member already has a fault, or if the collector already has maxFaults faults, the new fault is
+// addFault adds a fault. If its parameter or body member already has a fault, or if the collector already has maxFaults faults, the new fault is
 // dropped. But a fault with the code "format" replaces an earlier fault of the same parameter or body member.
-func (c *faultCollector) add(f api.Fault) {
+func (c *faultCollector) addFault(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
 		place += " " + *f.Name
@@ -209,9 +209,9 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	case *openapi3filter.RequestError:
 		switch {
 		case errors.Is(e.Err, openapi3filter.ErrInvalidRequired):
-			c.add(fault(e.Parameter, nil, faultRequired, "is missing"))
+			c.addFault(fault(e.Parameter, nil, faultRequired, "is missing"))
 		case errors.Is(e.Err, openapi3filter.ErrInvalidEmptyValue):
-			c.add(fault(e.Parameter, nil, faultEmpty, "is empty; leave it out or give it a value"))
+			c.addFault(fault(e.Parameter, nil, faultEmpty, "is empty; leave it out or give it a value"))
 		default:
 			c.addError(e.Err, e.Parameter)
 		}
@@ -220,11 +220,11 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 		if param != nil && param.Schema != nil {
 			expected = typeNames(param.Schema.Value.Type.Slice())
 		}
-		c.add(fault(param, nil, faultType, "must be %s, not %s", expected, quote(fmt.Sprint(e.Value))))
+		c.addFault(fault(param, nil, faultType, "must be %s, not %s", expected, quoteText(fmt.Sprint(e.Value))))
 	case *openapi3.SchemaError:
 		c.addSchemaError(e, param)
 	default:
-		c.add(fault(param, nil, faultSyntax, "cannot be read"))
+		c.addFault(fault(param, nil, faultSyntax, "cannot be read"))
 	}
 }
 
@@ -232,7 +232,7 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 // the value, or nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
-	add := func(code, format string, args ...any) { c.add(fault(param, path, code, format, args...)) }
+	add := func(code, format string, args ...any) { c.addFault(fault(param, path, code, format, args...)) }
 	switch e.SchemaField {
 	case "type":
 		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), valueKind(e.Value))
@@ -248,12 +248,12 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 		if schema.MinLength == 1 {
 			add("min_length", "is empty")
 		} else {
-			add("min_length", "must have at least %s", counted(int(schema.MinLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
+			add("min_length", "must have at least %s", countWithNoun(int(schema.MinLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
+		add(faultMaxLength, "must have at most %s", countWithNoun(int(*schema.MaxLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "minItems":
-		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // no overflow, because the limits in the contract are small
+		add("min_items", "must have at least %s", countWithNoun(int(schema.MinItems), "entry", "entries")) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, arrayLength(e.Value))
 	case "pattern":
@@ -296,7 +296,7 @@ func placeName(path []string) string {
 	if len(path) == 0 {
 		return "the body"
 	}
-	return strings.Trim(quote(strings.Join(path, ".")), `"`)
+	return strings.Trim(quoteText(strings.Join(path, ".")), `"`)
 }
 
 // typeNames describes JSON types for an error message, such as "a string or a whole number".
@@ -352,7 +352,7 @@ func arrayLength(v any) int {
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
-		return quote(v)
+		return quoteText(v)
 	case []any, map[string]any:
 		return valueKind(v)
 	}

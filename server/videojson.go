@@ -38,7 +38,7 @@ var videoMembers = []videoMember{
 		return appendText(out, link.DisplayUsername(v.Username))
 	}},
 	{"fetch_detail", func(out []byte, v *store.Video, view View) []byte {
-		return orNull(out, view.FetchDetail(&v.FetchState, link.Video), appendText)
+		return appendOrNull(out, view.FetchDetail(&v.FetchState, link.Video), appendText)
 	}},
 	{"fetch_status", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, string(v.FetchStatus)) }},
 	{"hidden_stats", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.HiddenStats) }},
@@ -72,7 +72,7 @@ var videoMembers = []videoMember{
 		return appendMaskedTime(out, v.LatestUpdatedAt, view)
 	}},
 	{"latest_views", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestViews)) }},
-	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.LinkedAccountID, appendID) }},
+	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.LinkedAccountID, appendID) }},
 	{"metrics_masked", nil}, // appendVideo writes the member metrics_masked itself, only for a masked video
 	{"next_fetch_at", func(out []byte, v *store.Video, view View) []byte { return appendMaskedTime(out, v.NextFetchAt, view) }},
 	{"not_safe", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.NotSafe) }},
@@ -83,13 +83,13 @@ var videoMembers = []videoMember{
 	{"platform", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, string(v.Platform)) }},
 	{"private", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.Private) }},
 	{"removed", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.Removed) }},
-	{"song_link", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.SongLink, appendText) }},
-	{"song_name", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.SongName, appendText) }},
-	{"thumbnail_url", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.ThumbnailURL, appendText) }},
+	{"song_link", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.SongLink, appendText) }},
+	{"song_name", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.SongName, appendText) }},
+	{"thumbnail_url", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.ThumbnailURL, appendText) }},
 	{"title", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, v.Title) }},
-	{"uploaded_at", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.UploadedAt, appendDate) }},
+	{"uploaded_at", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.UploadedAt, appendDate) }},
 	{"username", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, v.Username) }},
-	{"video_length", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.VideoLength, appendText) }},
+	{"video_length", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.VideoLength, appendText) }},
 	{"views_gained_7d", func(out []byte, v *store.Video, view View) []byte {
 		return appendCount(out, view.Count(v.ViewsGained7d))
 	}},

@@ -43,8 +43,8 @@ func toAPIVideo(v store.Video, view View) api.Video {
 	return out
 }
 
-// orNil returns a generator that generates nil, or a pointer to a value of another generator.
-func orNil[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
+// nilOrValue returns a generator that generates either nil or a pointer to a value of g.
+func nilOrValue[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
 	return rapid.Custom(func(t *rapid.T) *T {
 		if rapid.Bool().Draw(t, "nil") {
 			return nil
@@ -57,28 +57,28 @@ func orNil[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
 func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 	t.Parallel()
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", `"quoted" \ <b>&`, "\u2028\u2029", "\x00\x1f\x7f\b\f\n\r\t", "invalid \xff\xc0 UTF-8", "𒐫é", "\ufffd"}))
-	counts := orNil(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, math.MaxInt64, math.MinInt64})))
-	ratios := orNil(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e-7, 1e-6, 1e20, 1e21, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1})))
+	counts := nilOrValue(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, math.MaxInt64, math.MinInt64})))
+	ratios := nilOrValue(rapid.OneOf(rapid.Float64Range(-1e9, 1e9), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e-7, 1e-6, 1e20, 1e21, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1})))
 	times := rapid.Map(rapid.Int64Range(-1e15, 2e17), func(n int64) store.Instant { return store.Instant(n) })
 	ids := rapid.Map(rapid.SliceOfN(rapid.Byte(), 16, 16), func(b []byte) uuid.UUID { return uuid.UUID(b) })
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(name string) string { return texts.Draw(t, name) }
-		optional := func(name string) *string { return orNil(texts).Draw(t, name) }
+		optional := func(name string) *string { return nilOrValue(texts).Draw(t, name) }
 		truth := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		v := store.Video{
 			OrganisationID: ids.Draw(t, "organisation"), ID: ids.Draw(t, "id"), Platform: rapid.SampledFrom(link.Platforms).Draw(t, "platform"),
-			Link: text("link"), Username: text("username"), LinkedAccountID: orNil(ids).Draw(t, "account"), CreatedAt: times.Draw(t, "created"),
-			Removed: truth("removed"), UploadedAt: orNil(rapid.Map(rapid.Int32Range(0, 2932896), func(d int32) store.Date { return store.Date(d) })).Draw(t, "uploaded"),
+			Link: text("link"), Username: text("username"), LinkedAccountID: nilOrValue(ids).Draw(t, "account"), CreatedAt: times.Draw(t, "created"),
+			Removed: truth("removed"), UploadedAt: nilOrValue(rapid.Map(rapid.Int32Range(0, 2932896), func(d int32) store.Date { return store.Date(d) })).Draw(t, "uploaded"),
 			SongName: optional("song"), SongLink: optional("song link"), ThumbnailURL: optional("thumbnail"), VideoLength: optional("length"), Title: text("title"),
 			NotSafe: truth("not safe"), Private: truth("private"), HiddenStats: truth("hidden"), AdInfoShop: truth("shop"), AdIsAd: truth("ad"),
 			AdProductIDShop: optional("product"),
 			LatestViews:     counts.Draw(t, "views"), LatestLikes: counts.Draw(t, "likes"), LatestComments: counts.Draw(t, "comments"),
 			LatestBookmarks: counts.Draw(t, "bookmarks"), LatestShares: counts.Draw(t, "shares"), LatestEngagement: counts.Draw(t, "engagement"),
-			LatestUpdatedAt: orNil(times).Draw(t, "updated"), OutlierMultiplier: ratios.Draw(t, "outlier"),
+			LatestUpdatedAt: nilOrValue(times).Draw(t, "updated"), OutlierMultiplier: ratios.Draw(t, "outlier"),
 			Growth: store.Growth{Increase1d: ratios.Draw(t, "1d"), Increase7d: ratios.Draw(t, "7d"), Increase14d: ratios.Draw(t, "14d"),
 				Increase30d: ratios.Draw(t, "30d"), ViewsGained7d: counts.Draw(t, "gained")},
 			FetchState: store.FetchState{FetchStatus: rapid.SampledFrom([]store.FetchStatus{"ok", "pending", "failing", "stopped", "delayed"}).Draw(t, "status"),
-				FetchReason: text("reason"), LastAttemptAt: orNil(times).Draw(t, "attempt"), NextFetchAt: orNil(times).Draw(t, "next")},
+				FetchReason: text("reason"), LastAttemptAt: nilOrValue(times).Draw(t, "attempt"), NextFetchAt: nilOrValue(times).Draw(t, "next")},
 			Labels: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *store.Label { return &store.Label{ID: ids.Draw(t, "id"), Name: texts.Draw(t, "name")} }), 0, 3).Draw(t, "labels"),
 		}
 		for _, view := range []View{FullView, MaskedView} {

@@ -33,7 +33,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
-		members: func(facts pageFacts, _ int) any {
+		members: func(facts paginationValues, _ int) any {
 			return struct {
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`

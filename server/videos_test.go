@@ -130,7 +130,7 @@ func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 		require.InDeltaSlice(t, []float64{100, 150, 220, 1900}, []float64{*v.Increase1D, *v.Increase7D, *v.Increase14D, *v.Increase30D}, 1e-9)
 		require.EqualValues(t, 240, *v.ViewsGained7D)
 		median := *c.account(v.LinkedAccountID.String()).MedianViews
-		require.InDelta(t, 60, median, 1e-9, "the median of 20, 40, 60, 80 and 400")
+		require.InDelta(t, 60, median, 1e-9, "median_views must be 60, the median of 20, 40, 60, 80 and 400")
 		require.InDelta(t, 400/median, *v.OutlierMultiplier, 1e-9)
 	})
 }

@@ -119,7 +119,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 				"signed with another secret":     {headers(now, sign(otherSecret, now)), body, false},
 				"another body":                   {headers(now, sign(secret, now)), strings.ToUpper(body), false},
 				"six minutes old":                {headers(now.Add(-6*time.Minute), sign(secret, now.Add(-6*time.Minute))), body, false},
-				"a time that is no number":       {map[string]string{"webhook-id": "event-1", "webhook-timestamp": "now", "webhook-signature": sign(secret, now)}, body, false},
+				"a time that is not a number":    {map[string]string{"webhook-id": "event-1", "webhook-timestamp": "now", "webhook-signature": sign(secret, now)}, body, false},
 				"a signature of another version": {headers(now, "v2,"+strings.TrimPrefix(sign(secret, now), "v1,")), body, false},
 			} {
 				input, err := json.Marshal(map[string]any{"secret": secret, "headers": c.headers, "body": c.body})

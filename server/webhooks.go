@@ -156,7 +156,9 @@ const urlCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 // checkWebhookURL returns an error response if the server cannot or must not send events to a URL. It does not resolve the host name. The
 // IP addresses of the host are checked when an event is sent.
 func (s *Server) checkWebhookURL(text string) error {
-	refuse := func(format string, args ...any) error { return invalid(bodyFault("/url", faultURL, format, args...)) }
+	refuse := func(format string, args ...any) error {
+		return invalidRequest(bodyFault("/url", faultURL, format, args...))
+	}
 	for _, r := range text {
 		if !strings.ContainsRune(urlCharacters, r) {
 			return refuse("url has the character %q; it must be percent-encoded, or in a host name be written as Punycode (xn--…)", r)

@@ -39,12 +39,12 @@ type received struct {
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
+	r.Server = httptest.NewServer(http.HandlerFunc(r.handleRequest))
 	t.Cleanup(r.Close)
 	return r
 }
 
-func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
+func (r *receiver) handleRequest(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return
@@ -58,12 +58,12 @@ func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answerWith sets the status with which the receiver answers all later requests.
-func (r *receiver) answerWith(status int) {
-	r.answerUsing(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+// answerWithStatus sets the status with which the receiver answers all later requests.
+func (r *receiver) answerWithStatus(status int) {
+	r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-func (r *receiver) answerUsing(answer func(http.ResponseWriter, *http.Request)) {
+func (r *receiver) answerWithFunc(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
@@ -78,13 +78,13 @@ func (r *receiver) takeRequests() []received {
 	return taken
 }
 
-// allowPrivate allows webhooks with http URLs and loopback addresses, so that events can be sent to test servers.
-func allowPrivate(o *server.Options) { o.Webhooks.AllowPrivate = true }
+// allowPrivateWebhooks allows webhooks with http URLs and loopback addresses, so that events can be sent to test servers.
+func allowPrivateWebhooks(o *server.Options) { o.Webhooks.AllowPrivate = true }
 
-// eachWebhookApp calls run once for each database engine, with a server that can send events to test servers.
-func eachWebhookApp(t *testing.T, run func(t *testing.T, a *app)) {
+// eachWebhookApp calls runTest once for each database engine, with a server that can send events to test servers.
+func eachWebhookApp(t *testing.T, runTest func(t *testing.T, a *app)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db, allowPrivate)) })
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) { runTest(t, newApp(t, db, allowPrivateWebhooks)) })
 }
 
 // createWebhook sends POST /webhooks and returns the created webhook.
@@ -130,7 +130,7 @@ func (r received) requireValidSignature(t *testing.T, secret string) {
 	require.NoError(t, library.VerifyIgnoringTimestamp(r.body, r.header))
 }
 
-func typesOf(requests []received) []string {
+func eventTypesOf(requests []received) []string {
 	var types []string
 	for _, r := range requests {
 		var e struct{ Type string }
@@ -157,7 +157,7 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 		a.fetch(factsWithViews(12_000))
 		a.sendDueEvents(t)
 		got := r.takeRequests()
-		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, typesOf(got))
+		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, eventTypesOf(got))
 		feed := c.events("")
 		require.Len(t, feed.Data, 3)
 		for _, request := range got {
@@ -184,7 +184,7 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 		c.send(http.MethodDelete, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		a.sendDueEvents(t)
 		got = r.takeRequests()
-		require.Equal(t, []string{"video.removed"}, typesOf(got))
+		require.Equal(t, []string{"video.removed"}, eventTypesOf(got))
 		require.Contains(t, string(got[0].body), `"removed":true`)
 	})
 }
@@ -195,7 +195,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
-		r.answerUsing(func(w http.ResponseWriter, _ *http.Request) {
+		r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "not \x00 now "+strings.Repeat("ü", 2000), http.StatusServiceUnavailable)
 		})
 		made := decode[client.WebhookDelivery](c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted))
@@ -224,7 +224,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		require.Equal(t, 9, attempts)
 		require.GreaterOrEqual(t, a.Clock.Now().Sub(start), 24*time.Hour)
 
-		r.answerWith(http.StatusNoContent)
+		r.answerWithStatus(http.StatusNoContent)
 		again := decode[client.WebhookDelivery](c.send(http.MethodPost, fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", hook.ID, made.ID), nil).requireStatus(http.StatusAccepted))
 		require.NotEqual(t, made.ID, again.ID)
 		a.sendDueEvents(t)
@@ -234,7 +234,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 	})
 }
 
-func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *testing.T) {
+func TestWebhooks_sendOneEventAfterAFailureAndTheOthersAfterASuccess(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
@@ -242,7 +242,7 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 			c.track(videoURL(n))
 		}
 		c.createWebhook(r.URL, store.EventVideoMetrics)
-		r.answerWith(http.StatusServiceUnavailable)
+		r.answerWithStatus(http.StatusServiceUnavailable)
 		a.fetch(factsWithViews(5))
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 3)
@@ -253,7 +253,7 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		a.Clock.Advance(10 * time.Second)
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 1, "after the pause, one event must be sent first")
-		r.answerWith(http.StatusOK)
+		r.answerWithStatus(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 4)
@@ -280,7 +280,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		c, r, other := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		c.createWebhook(other.URL, store.EventWebhookDisabled)
-		r.answerWith(http.StatusGone)
+		r.answerWithStatus(http.StatusGone)
 		path := "/webhooks/" + hook.ID.String()
 		c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
 		a.sendDueEvents(t)
@@ -288,20 +288,20 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
 		require.False(t, got.Enabled)
 		require.Equal(t, "gone", *got.DisabledReason)
-		require.Equal(t, []string{"webhook.disabled"}, typesOf(other.takeRequests()))
+		require.Equal(t, []string{"webhook.disabled"}, eventTypesOf(other.takeRequests()))
 		feed := c.events("?types=webhook.disabled")
 		require.Len(t, feed.Data, 1)
 		require.Equal(t, hook.ID, feed.Data[0].Data.Webhook.ID)
 		c.send(http.MethodPost, path+"/test", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
 		c.send(http.MethodPost, path+"/deliveries/"+c.deliveries(hook.ID)[0].ID.String()+"/replay", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
 
-		r.answerWith(http.StatusOK)
+		r.answerWithStatus(http.StatusOK)
 		enabled := decode[client.Webhook](c.send(http.MethodPatch, path, map[string]any{"enabled": true}).requireStatus(http.StatusOK))
 		require.True(t, enabled.Enabled)
 		require.Nil(t, enabled.DisabledReason)
 		a.Clock.Advance(time.Minute)
 		a.sendDueEvents(t)
-		require.Equal(t, []string{"webhook.test"}, typesOf(r.takeRequests()), "the delivery must have attempts left")
+		require.Equal(t, []string{"webhook.test"}, eventTypesOf(r.takeRequests()), "the delivery must have attempts left")
 	})
 }
 
@@ -312,7 +312,7 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		path := "/webhooks/" + hook.ID.String()
-		r.answerWith(http.StatusInternalServerError)
+		r.answerWithStatus(http.StatusInternalServerError)
 		for day := range 4 {
 			require.True(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).Enabled, "day %d", day)
 			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
@@ -331,10 +331,10 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		t.Run("redirect", func(t *testing.T) {
-			a := newApp(t, db, allowPrivate)
+			a := newApp(t, db, allowPrivateWebhooks)
 			c, r, inside := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 			hook := c.createWebhook(r.URL)
-			r.answerUsing(func(w http.ResponseWriter, request *http.Request) {
+			r.answerWithFunc(func(w http.ResponseWriter, request *http.Request) {
 				http.Redirect(w, request, inside.URL, http.StatusTemporaryRedirect)
 			})
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
@@ -395,9 +395,9 @@ func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		slow, fast := newReceiver(t), newReceiver(t)
 		release := make(chan struct{})
-		slow.answerUsing(func(http.ResponseWriter, *http.Request) { <-release })
+		slow.answerWithFunc(func(http.ResponseWriter, *http.Request) { <-release })
 		arrived := make(chan struct{}, 1)
-		fast.answerUsing(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
+		fast.answerWithFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 		for _, r := range []*receiver{slow, fast} {
 			c := a.newCaller(t, store.TierPremium)
 			c.send(http.MethodPost, "/webhooks/"+c.createWebhook(r.URL).ID.String()+"/test", nil).requireStatus(http.StatusAccepted)

@@ -40,25 +40,25 @@ func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []
 		return "", nil, err
 	}
 	secret = "whsec_" + base64.StdEncoding.EncodeToString(random)
-	return secret, s.aead.Seal(nonce, nonce, []byte(secret), sealContext(org, webhook)), nil
+	return secret, s.aead.Seal(nonce, nonce, []byte(secret), encryptionContext(org, webhook)), nil
 }
 
 var errWebhookSealed = errors.New("the stored secret was encrypted with another key")
 
-// open decrypts a webhook's secret that newSecret encrypted. It fails if the organisation, the webhook or the key differs from the one that
+// decryptSecret decrypts a webhook's secret that newSecret encrypted. It fails if the organisation, the webhook or the key differs from the one that
 // was used for the encryption.
-func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error) {
+func (s webhookSeal) decryptSecret(org, webhook uuid.UUID, sealed []byte) (string, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {
 		return "", errWebhookSealed
 	}
-	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], sealContext(org, webhook))
+	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], encryptionContext(org, webhook))
 	if err != nil {
 		return "", errWebhookSealed
 	}
 	return string(secret), nil
 }
 
-// sealContext returns additional data for the encryption and decryption of a secret: the ids of its organisation and webhook. With the ids
+// encryptionContext returns additional data for the encryption and decryption of a secret: the ids of its organisation and webhook. With the ids
 // of a different organisation or webhook, the decryption fails.
-func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }
+func encryptionContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

@@ -199,7 +199,7 @@ func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.
 	a.Duration = a.At.Time().Sub(start)
 	switch {
 	case err != nil:
-		a.Error = sendingError(err)
+		a.Error = describeSendingError(err)
 		s.logger.DebugContext(ctx, "an attempt to send an event to a webhook has failed", "webhook", w.ID, "event", d.EventID, "error", err)
 	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest:
 		a.Error = fmt.Sprintf("The response has status %d. Redirects are not followed.", status)
@@ -258,7 +258,7 @@ func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []
 	}
 	signatures := make([]string, len(sealed))
 	for i, encrypted := range sealed {
-		secret, err := s.webhookSeal.open(w.OrganisationID, w.ID, encrypted)
+		secret, err := s.webhookSeal.decryptSecret(w.OrganisationID, w.ID, encrypted)
 		if err != nil {
 			return "", err
 		}
@@ -273,9 +273,9 @@ func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []
 	return strings.Join(signatures, " "), nil
 }
 
-// sendingError returns a sentence about a failed attempt for the caller of the API. The sentence never contains an IP address, because the
+// describeSendingError returns a sentence about a failed attempt for the caller of the API. The sentence never contains an IP address, because the
 // IP addresses of a host name can reveal details about the network of this server.
-func sendingError(err error) string {
+func describeSendingError(err error) string {
 	var (
 		refused *outbound.RefusedError
 		dns     *net.DNSError

@@ -87,7 +87,7 @@ func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 			require.Len(t, rows, 1+len(entries), target)
 			require.Equal(t, c.requestCSV(target)[0], rows[0], target)
 			for i, entry := range entries {
-				require.Len(t, rows[0], len(entry), "%s: the columns must be the members of the entries", target)
+				require.Len(t, rows[0], len(entry), "%s: the sheet must have one column for each member of the JSON", target)
 				for column, name := range rows[0] {
 					cell, err := excelize.CoordinatesToCellName(column+1, i+2)
 					require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestXLSX_hidesNumbersFromLowerTiers(t *testing.T) {
 	c.track(videoURL(2))
 	a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
 	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
-	require.Len(t, rows, 2, "the limited tier must get one result")
+	require.Len(t, rows, 2, "in the tier 'limited', the sheet must have only one row below the heading")
 	require.NotContains(t, fmt.Sprint(rows), "987654")
 }
 
@@ -175,5 +175,5 @@ func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
 	for _, row := range csvRows[1:] {
 		whole = append(whole, row[slices.Index(csvRows[0], "title")])
 	}
-	require.ElementsMatch(t, titles, whole, "a CSV file must have the whole texts")
+	require.ElementsMatch(t, titles, whole, "a CSV file must contain the texts uncut")
 }

@@ -57,8 +57,8 @@ func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Ac
 	return accounts
 }
 
-// compareAccounts returns the comparison function for a list of accounts with the order o. Accounts without a value come last, and equal values are
-// ordered by id.
+// compareAccounts returns a comparison function that sorts accounts in the given order. Accounts without a value come last, and equal values
+// are ordered by id.
 func compareAccounts(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {
 		countKey := func(n *int64) (bool, float64, string) {
@@ -124,16 +124,16 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 			query   store.AccountQuery
 			matches func(store.Account) bool
 		}{
-			"tracked":                             {store.AccountQuery{}, listed},
-			"including linked":                    {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
-			"including stopped":                   {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
-			"all":                                 {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
-			"by platform":                         {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
-			"by username":                         {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
-			"by collection":                       {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
-			"by collection name":                  {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"by collection id in place of a name": {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"by unknown collection name":          {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
+			"tracked":                     {store.AccountQuery{}, listed},
+			"including linked":            {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"including stopped":           {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":                         {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"by platform":                 {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"by username":                 {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by collection":               {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"in a collection with a name": {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"in a collection with an id":  {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"in an unknown collection":    {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(a store.Account) bool { return !filter.matches(a) })
 			for column := range store.AccountOrders {

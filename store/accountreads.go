@@ -19,7 +19,7 @@ type AccountQuery struct {
 	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
 	IncludeLinked  bool         // include untracked accounts to which videos are linked
 	IncludeRemoved bool         // include accounts whose tracking was stopped
-	Status         *FetchStatus // select only accounts with this fetch status; queue.FetchStopped also selects stopped accounts if IncludeRemoved is false
+	Status         *FetchStatus // select only accounts with this fetch status; for queue.FetchStopped, IncludeRemoved need not be set
 	Order          db.Order     // the column is one of AccountOrders
 	Window         db.Window
 }
@@ -50,7 +50,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	return AccountPage{Accounts: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListAccounts returns a list of the accounts that match the query.
+// ListAccounts returns the same page as Accounts, as a db.List.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
@@ -64,12 +64,12 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		if err != nil {
 			return nil, db.Translate(err)
 		}
-		spec.Sequence, err = o.readSequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.accountsInCollections(ctx, query, matching) })
+		spec.Sequence, err = o.readSequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.limitAccountsToCollections(ctx, query, matching) })
 		if err != nil {
 			return nil, err
 		}
 		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
-			if filtered, err = o.accountsInCollections(ctx, query, matching); err != nil {
+			if filtered, err = o.limitAccountsToCollections(ctx, query, matching); err != nil {
 				return nil, err
 			}
 		}
@@ -94,7 +94,7 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 		q = q.Where("NOT accounts.removed")
 	}
 	if query.Status != nil {
-		q = withStatus(q, "accounts", *query.Status, o.s.db.Now())
+		q = filterByStatus(q, "accounts", *query.Status, o.s.db.Now())
 	}
 	if query.Platform != nil {
 		q = q.Where("accounts.platform = ?", query.Platform)
@@ -103,20 +103,21 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 		q = q.Where("accounts.username = ?", query.Username)
 	}
 	if query.Link != nil {
-		q = accountWhere(q, AccountRef{Link: *query.Link})
+		q = addAccountCondition(q, AccountRef{Link: *query.Link})
 	}
 	return q
 }
 
-// accountsInCollections adds the conditions on collections to q. If query.CollectionID is set, an account must be in this collection. If
-// query.Collections is set, it must be in at least one of these collections. It returns ErrNotFound if the collection query.CollectionID is unknown.
-func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
+// limitAccountsToCollections adds the query's conditions on collections to a database query. If query.CollectionID is set, an account must be in
+// this collection. If query.Collections is set, the account must be in at least one of these collections. limitAccountsToCollections returns
+// ErrNotFound if the collection query.CollectionID is unknown.
+func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
 		q = q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
 	}
 	if query.CollectionID != nil {
-		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
 		}
 		in([]uuid.UUID{*query.CollectionID})
@@ -131,8 +132,8 @@ func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeAccounts sets the fields of accounts that are not columns of the table. If the labels take more than maxBytes in JSON, it may
-// leave out the last accounts. It returns the number of completed accounts, and the number of bytes that their labels take in JSON.
+// completeAccounts sets those fields of accounts that are not columns of the table. It may stop early when the labels take more than maxBytes
+// in JSON. It returns the number of completed accounts, and the number of bytes that their labels take in JSON.
 func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
@@ -145,7 +146,7 @@ func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.scopedQuery(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
+	found, err := db.ReadRows(ctx, o.s.db, addAccountCondition(o.scopedQuery(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
 	if err != nil {
 		return Account{}, err
 	}
@@ -156,9 +157,9 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds to q the condition that selects the account that the ref names. If ref.ID is set, the condition compares the id. Otherwise
-// it compares the platform's own id in ref.Link, or the current handle if the link has no id.
-func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
+// addAccountCondition limits a query to the account that the ref names. If ref.ID is set, the condition compares the id. Otherwise it compares
+// the platform's own id in ref.Link, or the current handle if the link has no id.
+func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
 		return q.Where("accounts.id = ?", ref.ID)

@@ -29,7 +29,7 @@ type AccountResolver struct {
 	now     db.Instant                 // time of the fetch or request from which the authors come
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
 	rows    []*Account                 // all records that an author can match, including new records
-	named   map[accountName][]*Account // the key is an id or a handle; the value has the records that have this id or handle now, or had it before
+	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have ever had it
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
 	renamed []handleChange             // handle changes of the renamed accounts
@@ -61,7 +61,7 @@ func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Acco
 	return b
 }
 
-// indexNames adds the record to the map b.named, under its present ids and its present handle. The map is read by findRecord.
+// indexNames adds the record to the map that findRecord reads. The keys are the present ids and the present handle of the record.
 func (b *AccountResolver) indexNames(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
@@ -126,13 +126,13 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same ExternalID. If they have the same SourceID, it also returns true, except if other
-// ids prove that they are different accounts: see IsOtherThan. In all other cases, it returns false.
+// Matches returns true if the account and the author have the same ExternalID. It also returns true if they have the same SourceID and IsOtherThan
+// returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if the ids prove that the account a and the author are different accounts. It returns false if the ids are equal, or if
+// IsOtherThan returns true if the ids prove that the account and the author are different accounts. It returns false if the ids are equal, or if
 // they cannot be compared.
 func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
@@ -141,8 +141,8 @@ func (a *Account) IsOtherThan(author Author) bool {
 	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. Sources
-// report the id in place of the handle of such an account.
+// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. In this
+// case, Username can also be the platform's own id, because some sources report the id in place of a missing handle.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -150,9 +150,9 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on the platform p that has the given id or handle. The parameter kind says whether it is an id of the platform,
-// an id of a source, or a handle. It skips records for which isMatch returns false. It returns nil if there is no such record, or if idOrHandle is
-// "".
+// findRecord returns the first record on a platform that has the given id or handle. The parameter kind says whether it is an id of the platform,
+// an id of a source, or a handle. findRecord skips records for which isMatch returns false. It returns nil if there is no such record, or if
+// idOrHandle is "".
 func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, idOrHandle string, isMatch func(*Account) bool) *Account {
 	if idOrHandle == "" {
 		return nil
@@ -214,13 +214,13 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
 // database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark marks an account's name in the fetch queue that is not the platform's own id, but the id that a source uses for the account. It is the
-// first character of the name. An account has such a name while the platform's own id is unknown.
+// SourceIDMark is the first character of some account names in the fetch queue. It says that the rest of the name is the id that a source uses for
+// the account. An account has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
-// DifferentAccounts returns true if the ids prove that two accounts are different. For each account, the parameters are the platform's own
-// id and a source's id, and an id is "" if it is unknown. If both platform ids are known, they are compared. Otherwise the sources' ids are
-// compared, but only if they have the same issuer. The issuer is the part of a source's id before the last slash.
+// DifferentAccounts returns true if the ids prove that two accounts are different. The ids of an account are the platform's own id and a
+// source's id; an unknown id is "". If both platform ids are known, they are compared. Otherwise the sources' ids are compared, but only if
+// they have the same issuer. The issuer is the part of a source's id before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID

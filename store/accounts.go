@@ -32,7 +32,7 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // time of the last list of the account's videos that was long enough to contain all new videos; nil before the first such list
+	DiscoveredAt *db.Instant // time of the last list of the account's videos that contained all new videos; nil if there was no such list yet
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // true if the account has no videos
@@ -91,7 +91,7 @@ const (
 	TrackAll       TrackingType = "all"        // track all existing videos
 )
 
-// ParseTrackingType returns the tracking type with the name s, or an error if there is no such type.
+// ParseTrackingType returns the tracking type with the given name, or an error if there is no such type.
 func ParseTrackingType(s string) (TrackingType, error) {
 	switch t := TrackingType(s); t {
 	case TrackLatest30, TrackLatest200, TrackNewOnly, TrackAll:

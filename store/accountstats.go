@@ -172,7 +172,7 @@ func (s *AccountStats) OutlierMultiplier(views *int64) *float64 {
 	return new(float64(*views) / *s.MedianViews)
 }
 
-// Median returns the median of the values in the slice sorted, which must be in ascending order. It returns 0 if the slice is empty.
+// Median returns the median of values in ascending order. It returns 0 if there are no values.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
 	switch {
@@ -184,8 +184,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// UpdateStatements returns statements that store the new statistics of the accounts. They also correct the outlier multipliers of the accounts'
-// other videos. The caller itself stores the videos that it has passed to ReadStatistics as changedVideos.
+// UpdateStatements returns statements that store the new statistics of the accounts. They also correct wrong outlier multipliers, but not those of
+// the videos that the caller has passed to ReadStatistics as changedVideos. The caller stores these videos itself.
 func (s AccountsStats) UpdateStatements(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
@@ -222,9 +222,9 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If an
-// account already has a row for a later day, the account's last row is updated instead, because the current statistics then include fetches of that
-// later day. An updated row keeps the source of its newest fetch.
+// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. Some
+// accounts already have a row for a later day, so their current statistics include fetches of that later day. For these accounts, the statements
+// update the last row instead. An updated row keeps the source of its newest fetch.
 func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Immediate is how many of the accounts, counted from the first, are fetched with the highest priority, the interactive lane. Enqueue
-	// is how many of the accounts, counted from the first, are added to the fetch queue. All other accounts are saved but not fetched.
+	// The first Enqueue accounts are added to the fetch queue. The accounts after them are saved but not fetched. The first Immediate accounts are
+	// fetched with the highest priority, the interactive lane.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
@@ -60,7 +60,7 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if an account's name in the fetch queue is the platform's own id, and not a handle or the id of a source.
+// IsAccountID returns true if an account's name in the fetch queue is the platform's own id. It returns false for a handle and for an id of a source.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
@@ -69,9 +69,9 @@ func IsAccountID(target string) bool {
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its tracking
-// type. If the tracking of an account was stopped, its videos were stopped too. The next fetch of the account then starts the tracking of these
-// videos again, if the tracking type includes them. TrackAccounts is one transaction: after an error no account is tracked. It returns a
-// *NotFoundError for unknown collections.
+// type. If an account was stopped before, the next fetch of the account also starts the tracking of its stopped videos again. It leaves out videos
+// that the tracking type does not include. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for
+// unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -84,7 +84,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
 		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
@@ -219,12 +219,12 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 // StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns the refs that
 // name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID
 		for _, ref := range refs {
 			var found []uuid.UUID
-			if err := accountWhere(db.Scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
+			if err := addAccountCondition(db.Scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
 				return err
 			}
 			if len(found) == 0 {

@@ -55,9 +55,9 @@ type CampaignDay struct {
 	Videos       int64 // number of videos in the collection on this day
 	Added        int64 // number of videos that were added on this day
 	Measured     int64 // number of videos with a stored point of this day
-	Rounded      int64 // number of videos with a stored point of this day in which the source has probably rounded a count
+	Rounded      int64 // number of videos for which the source has probably rounded a count of this day
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
-	Carried      int64 // number of videos without a later point, whose counts are therefore taken from their last stored point
+	Carried      int64 // number of videos whose counts are those of an earlier day, because they have no point on this day or later
 	WithoutPoint int64 // number of videos without a point on this day or on an earlier day
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
@@ -65,9 +65,9 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is its views minus its last known views of an earlier day
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the change of Views that is caused by videos whose views become known or unknown on this day. It is Views minus Views of the
-	// day before, minus ViewsGained and ViewsFromAdded. If the views of a video become known, ViewsFromKnown includes them, except the part that is
-	// in ViewsGained. If the views of a video become unknown, its views of the day before are subtracted.
+	// ViewsFromKnown is the change of Views since the day before, without ViewsGained and ViewsFromAdded. If the views of a video become known on
+	// this day, they are added, except the part that is in ViewsGained. If the views of a video become unknown, its views of the day before are
+	// subtracted.
 	ViewsFromKnown int64
 }
 
@@ -110,9 +110,9 @@ func (e *TooManyPointsError) Error() string {
 }
 
 // campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. For
-// a video that was added directly, this is the time when it was added. For a video of an added account, it is the time when the account was
-// added, or when the video was tracked if that was later. For a video with a hashtag of the collection, it is the time when the hashtag was
-// added, or when the video was tracked if that was later. If a video is a member in several ways, the earliest time counts.
+// a video that was added directly, this is the time when it was added. For a video of an added account, it is the later of two times: when the
+// account was added, and when the video was tracked. For a video with a hashtag of the collection, it is the later of two times: when the hashtag
+// was added, and when the video was tracked. If a video is a member in several ways, the earliest time counts.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -130,8 +130,8 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 
 // campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are computed from
 // these points. For each video, the query returns all points between the two days. It also returns the last point on or before @from and the first
-// point on or after @to. The argument @before is 6 days before @from. It is needed for weekly points, whose day can be up to 6 days after the
-// Monday of the week.
+// point on or after @to. The argument @before is 6 days before @from. It is compared with the Monday of a weekly point, because the day of a
+// weekly point can be up to 6 days after this Monday.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -188,9 +188,9 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	return c, nil
 }
 
-// campaignCollections returns the collection of q, and the collections below it if q includes them.
+// campaignCollections returns the collection of a query, and the collections below it if the query includes them.
 func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]CollectionName, error) {
-	if err := o.hasCollection(ctx, q.Collection); err != nil {
+	if err := o.requireCollection(ctx, q.Collection); err != nil {
 		return nil, err
 	}
 	selected := o.scopedQuery(ctx, "collections").Where("collections.id = ?", q.Collection)
@@ -203,7 +203,8 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds their counts to t. pointsRead counts the points that all calls have read so far.
+// tallyVideos reads the points of the videos and adds their counts to the tally. It also adds the number of these points to *pointsRead, which
+// counts the points of all calls.
 func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, pointsRead *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
@@ -272,7 +273,7 @@ type pointRow struct {
 	weekly  int
 }
 
-// scanTargets returns pointers to the fields of r, in the order of the query's columns, so that rows.Scan can fill the fields.
+// scanTargets returns pointers to the fields of the row, in the order of the query's columns, so that rows.Scan can fill the fields.
 func (r *pointRow) scanTargets() []any {
 	out := []any{&r.video, &r.day}
 	for n := range r.counts {
@@ -281,7 +282,7 @@ func (r *pointRow) scanTargets() []any {
 	return append(out, &r.fetched, &r.source, &r.weekly)
 }
 
-// toPoint returns the row as a point. A request can read 150,000 rows, so all values of a point are in one allocation, which is faster.
+// toPoint returns the row as a point. It allocates all values of a point together, because this is faster and a request can read 150,000 rows.
 func (r *pointRow) toPoint() Point {
 	values := &struct {
 		counts  [MetricCount]int64
@@ -321,10 +322,10 @@ func (v *CampaignVideo) gainStartDay(periodStart db.Date) db.Date {
 	return max(periodStart-1, v.AddedAt.Day())
 }
 
-// tally adds up the counts of videos by day.
+// tally has the sums of the counts of videos by day.
 type tally struct {
 	from, to db.Date
-	days     []CampaignDay // the first entry is for the day before the period
+	days     []CampaignDay // the first element is for the day before the period
 }
 
 func newTally(q CampaignQuery) *tally {
@@ -335,8 +336,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// addVideo adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the period.
-// The slice points has the points of v, ordered by day.
+// addVideo adds the counts of a video to each day on which the video is in the collection. It also sets the video's fields about its views in the
+// period. The points of the video must be ordered by day.
 func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -379,26 +380,26 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countVideo returns the counts of a video on the day d. It also adds 1 to the field of d that says where the counts come from, such as Measured or
-// Interpolated. The slice points has the points of the video, and next is the index of the first point after the day.
-func (d *CampaignDay) countVideo(points []Point, next int) Counts {
+// countVideo returns the counts of a video on the day. It also adds 1 to the day's field that says where the counts come from, such as Measured or
+// Interpolated. The points of the video must be ordered by day, and points[nextPoint] must be the first point after the day.
+func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {
-	case next == 0:
+	case nextPoint == 0:
 		d.WithoutPoint++
 		return Counts{}
-	case points[next-1].Day == d.Day:
+	case points[nextPoint-1].Day == d.Day:
 		d.Measured++
-		if strings.HasSuffix(*points[next-1].Source, roundedMark) {
+		if strings.HasSuffix(*points[nextPoint-1].Source, roundedMark) {
 			d.Rounded++
 		}
-		return points[next-1].Counts
-	case next == len(points):
+		return points[nextPoint-1].Counts
+	case nextPoint == len(points):
 		d.Carried++
-		return points[next-1].Counts
+		return points[nextPoint-1].Counts
 	}
 	d.Interpolated++
 	var at interpolation
-	at.appendBetween(&points[next-1], &points[next], d.Day, d.Day)
+	at.appendBetween(&points[nextPoint-1], &points[nextPoint], d.Day, d.Day)
 	return at.out[0].Counts
 }
 
@@ -436,7 +437,7 @@ type CampaignGains struct {
 	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }
 
-// Gains adds up the gains of all videos of c whose gain is known.
+// Gains returns the total gain of the collection's videos in the period. Videos whose gain is unknown add nothing.
 func (c *Campaign) Gains() CampaignGains {
 	var g CampaignGains
 	var start, gained int64
@@ -457,8 +458,8 @@ func (c *Campaign) Gains() CampaignGains {
 	return g
 }
 
-// RankByGain returns up to n videos with a known gain: those with the highest gains first if best is true, and those with the lowest first
-// otherwise. Videos with the same gain are ordered by id.
+// RankByGain returns up to n videos whose gain is known, ordered by their gains. The highest gain comes first if best is true, and the lowest gain
+// comes first if best is false. Videos with the same gain are ordered by id.
 func (c *Campaign) RankByGain(best bool, n int) []CampaignVideo {
 	var known []CampaignVideo
 	for i := range c.Videos {

@@ -242,7 +242,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		return Collection{}, ErrPasswordRequired
 	}
 	var c Collection
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
@@ -273,7 +273,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 }
 
 // CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the organisation's limit. The transaction must
-// hold the organisation's lock, because concurrent calls could otherwise exceed the limit together.
+// hold the organisation's lock. Without the lock, two concurrent calls could together exceed the limit.
 func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
 	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
@@ -285,8 +285,8 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// assignHash gives the collection a hash, the random part of the share page's URL, if the collection is public or protected and has no hash yet. It
-// also stores in share_pages that the hash belongs to the collection. A hash never changes.
+// assignHash gives the collection a hash if it is public or protected and has no hash yet. The hash is the random part of the share page's URL, and
+// never changes. assignHash also stores in share_pages that the hash belongs to the collection.
 func (c *Collection) assignHash(tx *gorm.DB) error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -338,18 +338,18 @@ type CollectionPatch struct {
 	ExpectedUpdatedAt *db.Instant
 }
 
-// ParentChange is a change of the parent of a collection. To is the id of the new parent, or nil if the collection becomes a root
+// ParentChange is a change of the parent of a collection. The field To has the id of the new parent. It is nil if the collection becomes a root
 // collection.
 type ParentChange struct{ To *uuid.UUID }
 
-// ShareExpiryChange is a change of the time when the share page of a collection closes. At is nil if the page stays open.
+// ShareExpiryChange is a change of the time when the share page of a collection closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
 // UpdateCollection changes a collection and returns the changed collection. It returns ErrNotFound for an unknown collection or parent, and
 // ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error the collection is unchanged.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
-	err := o.change(ctx, func(tx *gorm.DB) (err error) {
+	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
 		if c, err = o.collectionForUpdate(tx, id, p.ExpectedUpdatedAt); err != nil {
 			return err
 		}
@@ -460,7 +460,7 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 // DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns ErrNotFound for an
 // unknown collection, and ErrStale if expectedUpdatedAt is set and differs from the collection's UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
-	return o.change(ctx, func(tx *gorm.DB) error {
+	return o.changeData(ctx, func(tx *gorm.DB) error {
 		c, err := o.collectionForUpdate(tx, id, expectedUpdatedAt)
 		if err != nil {
 			return err

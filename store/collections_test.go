@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// updateCollection changes a collection with the patch p and returns the changed collection.
+// updateCollection applies a patch to a collection and returns the changed collection.
 func updateCollection(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
 	t.Helper()
 	c, err := o.UpdateCollection(t.Context(), id, p)
@@ -34,9 +34,9 @@ func readCollection(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
-// childOf returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
+// patchOfParent returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
 // collection.
-func childOf(parentID *uuid.UUID) store.CollectionPatch {
+func patchOfParent(parentID *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parentID}}
 }
 
@@ -79,7 +79,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 			change func()
 		}{
 			"name":     {store.CollectionPatch{Name: new("New")}, func() { want.Name = "New" }},
-			"parent":   {childOf(&parent.ID), func() { want.ParentID = &parent.ID }},
+			"parent":   {patchOfParent(&parent.ID), func() { want.ParentID = &parent.ID }},
 			"settings": {store.CollectionPatch{DisplaySettings: new(json.RawMessage(`{"title":"T","own":[1]}`))}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
 			"hashtags": {store.CollectionPatch{Hashtags: &[]string{"#B", "a"}}, func() { want.Hashtags = []string{"a", "b"} }},
 			"password": {store.CollectionPatch{PasswordHash: new("$argon2id$")}, func() { want.PasswordHash = new("$argon2id$") }},
@@ -101,7 +101,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 		for _, id := range []uuid.UUID{store.NewID(), uuid.Nil} {
 			_, err := o.UpdateCollection(t.Context(), id, store.CollectionPatch{Name: new("X")})
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = o.UpdateCollection(t.Context(), c.ID, childOf(&id))
+			_, err = o.UpdateCollection(t.Context(), c.ID, patchOfParent(&id))
 			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent must be refused")
 		}
 	})
@@ -156,14 +156,14 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		require.ErrorContains(t, err, "16")
 
 		for _, parent := range chain {
-			_, err := o.UpdateCollection(t.Context(), chain[0].ID, childOf(&parent.ID))
+			_, err := o.UpdateCollection(t.Context(), chain[0].ID, patchOfParent(&parent.ID))
 			require.ErrorIs(t, err, store.ErrCycle)
 		}
 		other := storetest.Collection(t, o, "other", nil)
-		_, err = o.UpdateCollection(t.Context(), chain[0].ID, childOf(&other.ID))
+		_, err = o.UpdateCollection(t.Context(), chain[0].ID, patchOfParent(&other.ID))
 		require.ErrorIs(t, err, store.ErrTooDeep, "a move must be refused if it makes the collections below too deep")
-		updateCollection(t, o, chain[1].ID, childOf(&other.ID))
-		updateCollection(t, o, chain[0].ID, childOf(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
+		updateCollection(t, o, chain[1].ID, patchOfParent(&other.ID))
+		updateCollection(t, o, chain[0].ID, patchOfParent(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *readCollection(t, o, chain[0].ID).ParentID)
 	})
 }
@@ -175,9 +175,9 @@ func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *test
 		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
 		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
-			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, childOf(&a.ID))
+			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, patchOfParent(&a.ID))
 		})
-		updateCollection(t, o, a.ID, childOf(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
+		updateCollection(t, o, a.ID, patchOfParent(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, readCollection(t, o, b.ID).ParentID)

@@ -20,8 +20,8 @@ type listKey struct {
 	version int64
 }
 
-// keyOfList returns the key for the list of the query q at the version v of the organisation's data. Further values, such as the order of the list,
-// also become part of the key.
+// keyOfList returns the key of a list in a cache. The key contains the query of the list, the version of the organisation's data, and further
+// values, such as the order of the list.
 func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {
@@ -31,8 +31,8 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// countRows returns the number of rows of the query q. The caller must have read the version v of the organisation's data. The number is cached until
-// the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
+// countRows returns the number of rows that a query selects. The parameter v is the current version of the organisation's data. The number is cached
+// until the version changes, because counting the rows of a list with a filter can take longer than reading a page of the list.
 func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

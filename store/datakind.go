@@ -52,8 +52,8 @@ func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 	return kind, db.Translate(err)
 }
 
-// RequireDataKind must be called in every transaction that stores numbers, with the kind of these numbers. If the database has numbers of the other
-// kind, it returns a *DataKindError. If the database has no numbers yet, it stores the given kind as the kind of the database.
+// RequireDataKind must be called in every transaction that stores numbers, with the kind of these numbers. If the numbers in the database are of a
+// different kind, it returns a *DataKindError. If the database has no numbers yet, it stores the given kind as the kind of the database.
 func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind {
@@ -68,8 +68,8 @@ func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	return CheckDataKind(tx, kind) // another transaction may have decided the kind in the meantime
 }
 
-// CheckDataKind returns a *DataKindError if the database has numbers of the other kind. Unlike RequireDataKind, it stores nothing, so it is
-// for transactions that store no numbers.
+// CheckDataKind returns a *DataKindError if the numbers in the database are of a different kind than the given kind. Unlike RequireDataKind, it
+// stores nothing, so it is for transactions that store no numbers.
 func CheckDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind || have == NoData {

@@ -94,17 +94,17 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeDue sets the due time of webhooks to now, unless they are due already. It locks the rows of all these webhooks. If another transaction ends a
-// claim of one of the webhooks, it waits for this lock. It then finds the deliveries that this transaction has added.
-func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
+// makeWebhooksDue makes webhooks due now, if they are not due already. It locks the rows of all these webhooks. A transaction that ends a claim of one
+// of the webhooks waits for this lock, so it finds the deliveries that the present transaction has added.
+func makeWebhooksDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
  WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }
 
-// endPause ends the pause that follows a failed attempt, so that the webhook can be claimed immediately. It does not end the claim of a
-// process.
-func endPause(tx *gorm.DB, org, webhook uuid.UUID) error {
+// endWebhookPause ends the pause that follows a failed attempt, so that the webhook can be claimed immediately. If a process has claimed the webhook,
+// endWebhookPause does nothing.
+func endWebhookPause(tx *gorm.DB, org, webhook uuid.UUID) error {
 	return tx.Exec("UPDATE webhook_queue SET claimed_until = 0 WHERE organisation_id = ? AND webhook_id = ? AND token IS NULL", org, webhook).Error
 }
 
@@ -256,8 +256,8 @@ func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
 	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// countAttempts updates w.Failures, w.FailingSince and w.LastSuccessAt with the results of attempts. It does not store w in the database. It
-// returns the reason if the webhook must be disabled, and nil otherwise.
+// countAttempts updates the webhook's Failures, FailingSince and LastSuccessAt with the results of attempts. It does not store these values in the
+// database. If the webhook must be disabled, countAttempts returns the reason.
 func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
 	for _, a := range attempts {
@@ -317,7 +317,7 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 	return nil
 }
 
-// notDue is the due time of a webhook that has nothing to send, because none of its deliveries has an attempt left.
+// notDue is the due time of a webhook that has nothing to send.
 const notDue = db.Instant(1) << 62
 
 // endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the

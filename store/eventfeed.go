@@ -14,13 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded. Position is the position of the newest event.
-// The events up to the position Deleted are no longer stored, or were never recorded.
+// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded.
 type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
-	Position       int64
-	Deleted        int64
+	Position       int64 // position of the newest event
+	Deleted        int64 // events up to this position are not stored: they were deleted or never recorded
 	ReadAt         db.Instant
 }
 
@@ -47,7 +46,7 @@ func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	if len(feeds) == 1 && feeds[0].Enabled && feeds[0].ReadAt > now.Add(-feedReadAccuracy) {
 		return feeds[0].Deleted, nil
 	}
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if err := o.enableFeed(tx); err != nil {
 			return err
 		}
@@ -102,7 +101,7 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	if err := old(o.scopedQuery(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
 		return 0, db.Translate(err)
 	}
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		var positions []int64
 		err := old(db.Scoped(tx, "events", o.id)).Order("events.created_at, events.position").Limit(db.DeleteBatch).Pluck("position", &positions).Error
 		if err != nil || len(positions) == 0 {
@@ -119,8 +118,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// unusedFeed is a SQL condition on a row of event_feeds. It is true if events are recorded, but the organisation has no enabled webhook and
-// has not read its events since the time in the first parameter. The second parameter is the organisation.
+// unusedFeed is a SQL condition on a row of event_feeds. It is true if an organisation's events are recorded but not used. Events are not used if the
+// organisation has no enabled webhook, and has not read its events since a given time. The parameters are this time and the organisation.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 
@@ -131,7 +130,7 @@ func (o *Org) PauseUnusedFeed(ctx context.Context) error {
 	if err := o.scopedQuery(ctx, "event_feeds").Where(unusedFeed, before, o.id).Count(&unused).Error; err != nil || unused == 0 {
 		return db.Translate(err)
 	}
-	return o.change(ctx, func(tx *gorm.DB) error {
+	return o.changeData(ctx, func(tx *gorm.DB) error {
 		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before, o.id).Update("enabled", false).Error
 	})
 }

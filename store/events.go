@@ -98,7 +98,7 @@ type Threshold struct {
 	Value  int64  `json:"value"`
 }
 
-// The names of the numbers that have thresholds, as in the JSON of a video.
+// The names of the numbers that have thresholds. They are also names of fields in the JSON of a video.
 const (
 	thresholdViews   = "latest_views"
 	thresholdOutlier = "outlier_multiplier"
@@ -161,7 +161,8 @@ type pendingEvent struct {
 }
 
 // NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these organisations,
-// because this locks the organisations. Their webhooks then cannot change until the transaction ends. The events get the time eventTime.
+// because this locks the organisations. So their webhooks cannot change before the transaction ends. The parameter eventTime is the time of all
+// recorded events.
 func NewEventRecorder(tx *gorm.DB, eventTime db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
 	r := &EventRecorder{tx: tx, at: eventTime, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
@@ -260,7 +261,7 @@ func isFirstStatus(before, after FetchStatus) bool {
 	return before == queue.FetchPending && after == queue.FetchOK
 }
 
-// addStoppedVideos adds an event for each of the given videos, which says that tracking of the video has ended.
+// addStoppedVideos adds one event for each video. The event says that the tracking of the video has ended.
 func (r *EventRecorder) addStoppedVideos(videos []Video) {
 	for i := range videos {
 		r.addEvent(videos[i].OrganisationID, EventVideoRemoved, EventData{Video: eventVideo(&videos[i], nil)})
@@ -272,7 +273,6 @@ func (r *EventRecorder) AddDiscoveredVideo(a *Account, v *Video) {
 	r.addEvent(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
 }
 
-// equalCounts returns true if both counts are unknown or have the same value.
 func equalCounts(a, b *int64) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
@@ -330,9 +330,9 @@ func (r *EventRecorder) skipAnnouncedThresholds() error {
 }
 
 // setPositions gives each event the next position in the event feed of its organisation. The position of the last event is the present time in
-// microseconds, or a higher number if the present time is too low for this number of new events. So no position is used twice, even if the database
-// is restored from a backup: a reader that has read events after the backup misses no later event. The row of the organisation in event_feeds stays
-// locked until the commit, so the events become visible in the order of their positions.
+// microseconds. It is a higher number if the present time is too low for this number of new events. So no position is used a second time after the
+// database is restored from a backup. A reader of the feed therefore misses no event. The row of the organisation in event_feeds stays locked until
+// the commit, so the events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
 	for _, e := range r.pending {
@@ -409,7 +409,7 @@ func (r *EventRecorder) insertEvents() error {
 	if err := r.tx.CreateInBatches(deliveries, db.InsertChunk).Error; err != nil {
 		return err
 	}
-	return makeDue(r.tx, r.at, db.SortedKeys(due))
+	return makeWebhooksDue(r.tx, r.at, db.SortedKeys(due))
 }
 
 // eventTypeList is a list of types of events. An empty list means all types.
@@ -436,5 +436,6 @@ func (l eventTypeList) String() string {
 	return strings.Join(names, ",")
 }
 
-// contains returns true if the list contains the type t, or if the list is empty, because an empty list means all types.
+// contains returns true if the list contains the given type of events. It always returns true if the list is empty, because an empty list means
+// all types.
 func (l eventTypeList) contains(t EventType) bool { return len(l) == 0 || slices.Contains(l, t) }

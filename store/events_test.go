@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventsAfter returns up to limit events of an organisation: those that follow a position, the oldest first.
+// eventsAfter returns up to limit events of an organisation after the given position, the oldest first.
 func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) []store.Event {
 	t.Helper()
 	list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: limit, After: after}})
@@ -24,7 +24,6 @@ func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) [
 	return list.Rows
 }
 
-// eventTypesOf returns the type of each event.
 func eventTypesOf(events []store.Event) []store.EventType {
 	types := make([]store.EventType, len(events))
 	for i, e := range events {
@@ -33,7 +32,6 @@ func eventTypesOf(events []store.Event) []store.EventType {
 	return types
 }
 
-// openFeed starts the recording of an organisation's events.
 func openFeed(t *testing.T, o *store.Org) {
 	t.Helper()
 	_, err := o.OpenFeed(t.Context())
@@ -41,7 +39,7 @@ func openFeed(t *testing.T, o *store.Org) {
 }
 
 // Requirements in docs/coverage.md: 14.5-07
-func TestListEvents_returnsEachEventOnceWhileOthersWrite(t *testing.T) {
+func TestListEvents_returnsEachEventOnceDuringConcurrentWrites(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const writers, rounds = 6, 25

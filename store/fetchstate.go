@@ -15,7 +15,7 @@ type FetchStatus = queue.FetchStatus
 
 // FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own FetchState. So
 // an organisation never sees fetches from the time before it tracked the video. Methods that read videos and accounts call setStatusAt, which sets
-// the status delayed if the next fetch is late.
+// the status "delayed" if the next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the reason that FetchDetail puts at the beginning of its sentence; "" if the status needs no stored reason
@@ -30,8 +30,8 @@ func (s *FetchState) setStatusAt(now db.Instant) {
 	}
 }
 
-// ApplyChange applies the change c, which is the result of a fetch. The source was asked at fetchedAt, and the next fetch is due at nextAt.
-// hasNumbers is true if the organisation has numbers of the video or account. ApplyChange does nothing if a later attempt was already applied.
+// ApplyChange updates the state with the result of a fetch. The source was asked at fetchedAt, and the next fetch is due at nextAt. hasNumbers is
+// true if the organisation has numbers of the video or account. ApplyChange does nothing if the state already has the result of a later attempt.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -57,18 +57,17 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// AddStartedState adds values to the map newValues, which has the new values of a row by column. The values are the fetch state of a video or account
-// whose tracking begins. AddStartedState returns the map. The video or account must not be in the queue yet.
-func AddStartedState(newValues map[string]any) map[string]any {
-	newValues["fetch_status"], newValues["fetch_reason"], newValues["last_attempt_at"], newValues["next_fetch_at"] = queue.FetchPending, "", nil, nil
-	return newValues
+// AddStartedState returns the given columns of an UPDATE together with the fetch state of a video or account whose tracking begins. The video or
+// account must not be in the queue yet.
+func AddStartedState(columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
+	return columns
 }
 
-// addStoppedState adds values to the map newValues, which has the new values of a row by column. The values are the fetch state of a stopped video or
-// account. addStoppedState returns the map.
-func addStoppedState(newValues map[string]any) map[string]any {
-	newValues["fetch_status"], newValues["fetch_reason"], newValues["next_fetch_at"] = queue.FetchStopped, "", nil
-	return newValues
+// addStoppedState returns the given columns of an UPDATE together with the fetch state of a stopped video or account.
+func addStoppedState(columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
+	return columns
 }
 
 // defaultReasons has the reason of each status for which no reason is stored. %s stands for "video" or "account".
@@ -114,9 +113,9 @@ func (s *FetchState) FetchDetail(kind string) *string {
 // isStopped returns true if the status is that of a video or account whose tracking was stopped.
 func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
 
-// withStatus limits the query q to rows of the table that have the given fetch status now.
-func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
-	late := lateSince(now)
+// filterByStatus limits a query to the rows of the table that have the given fetch status now.
+func filterByStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
+	late := lateCutoff(now)
 	switch status {
 	case queue.FetchDelayed:
 		return q.Where("("+table+".fetch_status = ? OR ("+table+".fetch_status IN ? AND "+table+".next_fetch_at < ?))",
@@ -128,9 +127,9 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 	}
 }
 
-// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.DelayableStatuses, the result of lateSince, and
-// queue.FetchDelayed. A fetch is late if it was due before the result of lateSince.
+// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.DelayableStatuses, the result of lateCutoff, and
+// queue.FetchDelayed. A fetch is late if it was due before the result of lateCutoff.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
-// lateSince returns now minus queue.DelayedAfter. A fetch that was due before this time, and has not run yet, is late.
-func lateSince(now db.Instant) db.Instant { return now.Add(-queue.DelayedAfter) }
+// lateCutoff returns now minus queue.DelayedAfter. A fetch is late if it was due before this time and has not run yet.
+func lateCutoff(now db.Instant) db.Instant { return now.Add(-queue.DelayedAfter) }

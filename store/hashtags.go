@@ -15,29 +15,29 @@ const maxTagLength = 100
 // Hashtags returns the hashtags in a caption in lower case and without "#", sorted and without duplicates.
 func Hashtags(caption string) []string {
 	var tags []string
-	eachHashtag(caption, func(tag string) { tags = append(tags, tag) })
+	forEachHashtag(caption, func(tag string) { tags = append(tags, tag) })
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }
 
-// eachHashtag calls f for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". A hashtag
-// that occurs several times is passed to f several times.
-func eachHashtag(caption string, f func(tag string)) {
+// forEachHashtag calls handleTag for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". If a
+// hashtag occurs several times, handleTag is called several times.
+func forEachHashtag(caption string, handleTag func(tag string)) {
 	wide := strings.Contains(caption, fullWidth)
 	for {
 		var found bool
-		if caption, found = afterHash(caption, wide); !found {
+		if caption, found = textAfterHash(caption, wide); !found {
 			return
 		}
 		end := tagLength(caption)
 		if n := utf8.RuneCountInString(caption[:end]); n > 0 && n <= maxTagLength {
-			f(FoldTag(caption[:end]))
+			handleTag(FoldTag(caption[:end]))
 		}
 		caption = caption[end:]
 	}
 }
 
-// tagLength returns the number of bytes at the beginning of s that can be part of a hashtag.
+// tagLength returns the number of bytes at the beginning of a text that can be part of a hashtag.
 func tagLength(s string) int {
 	for i, r := range s {
 		if r < utf8.RuneSelf {
@@ -56,9 +56,9 @@ func tagLength(s string) int {
 // fullWidth is the full-width form of "#", which also begins a hashtag.
 const fullWidth = "＃"
 
-// afterHash returns the part of s after its first "#" or full-width "＃". It returns false if s contains neither. If hasFullWidth is false, afterHash
-// does not search for "＃", because the caller knows that s does not contain it.
-func afterHash(s string, hasFullWidth bool) (rest string, found bool) {
+// textAfterHash returns the part of a text after its first "#" or full-width "＃". It returns false if the text has no such character. If hasFullWidth is
+// false, the caller knows that the text does not contain "＃", so textAfterHash does not search for it.
+func textAfterHash(s string, hasFullWidth bool) (rest string, found bool) {
 	plain, at := strings.IndexByte(s, '#'), -1
 	if hasFullWidth {
 		at = strings.Index(s, fullWidth)

@@ -44,7 +44,7 @@ func FuzzHashtags(f *testing.F) {
 		require.Equal(t, tags, slices.Compact(slices.Clone(tags)))
 		for _, tag := range tags {
 			require.NotEmpty(t, tag)
-			require.True(t, utf8.ValidString(tag), "%q must be valid UTF-8, because the database stores nothing else", tag)
+			require.True(t, utf8.ValidString(tag), "%q must be valid UTF-8, because the database accepts only valid UTF-8", tag)
 			require.Equal(t, tag, store.FoldTag("#"+tag))
 			require.NotContains(t, tag, "#")
 		}

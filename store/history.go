@@ -75,7 +75,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	if err != nil {
 		return nil, err
 	}
-	if len(points) == 0 { // if points were found, the video exists; otherwise the video is looked up
+	if len(points) == 0 { // without points, it is not known yet whether the video exists
 		_, err := o.videoID(ctx, ref)
 		return []Point{}, err
 	}
@@ -86,12 +86,12 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fillGaps(known, points, from, to), nil
 }
 
-// usualGap is the number of days before and after a requested range that are read first, to find the nearest points outside of the range. Consecutive
-// points of a tracked video are further apart only if a source was unavailable, which is rare.
+// usualGap is the usual maximum number of days between two points of a tracked video. The search for the nearest points outside a range begins with
+// this many days before and after the range.
 const usualGap = 7
 
 // pointsAround returns the stored points of the days from..to, the oldest first. It also returns the nearest point before the first day and the
-// nearest point after the last day. It may return more points before and after these days.
+// nearest point after the last day. It may also return further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -163,8 +163,8 @@ var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_dail
 UNION ALL
 SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
 
-// outermostPoints is a SQL query for the daily and the weekly point of a video at one end of a range of days: the oldest points if {order}
-// is replaced by ASC, and the newest if it is replaced by DESC. The daily and the weekly point can be of the same day.
+// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days. It returns the oldest points of the range if {order}
+// is replaced by ASC, and the newest points if {order} is replaced by DESC. The daily and the weekly point can be of the same day.
 var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
 UNION ALL
@@ -194,7 +194,7 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		if p.cutRoundedMark() {
-			p.Quality = QualityRounded // rounded counts are compared with no other counts: neither with earlier nor with later ones
+			p.Quality = QualityRounded // rounded counts are not compared with counts of other days
 			continue
 		}
 		p.Quality = QualityMeasured
@@ -219,15 +219,15 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	return i.out
 }
 
-// interpolation appends interpolated points to the slice out. Memory for its two slices is allocated once and has space for all points. One
-// allocation for each count would take longer than computing the counts.
+// interpolation collects interpolated points. The memory of its two slices is allocated once, for all points. Allocating each count separately would
+// take longer than computing it.
 type interpolation struct {
 	out    []Point
 	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
-// appendBetween appends linearly interpolated points, the newest first: one for each day from..to that is between the points a and b. It rounds down,
-// so that interpolated values of a rising count never fall and never exceed the count of b.
+// appendBetween appends linearly interpolated points, the newest first: one for each day from..to that is between two stored points. It rounds down, so
+// that interpolated values of a rising count never fall and never exceed the count of the later point.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

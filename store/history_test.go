@@ -104,8 +104,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	})
 }
 
-// TestHistory_comparesEachCountWithItsLastKnownValue checks the quality of points after points that lack a count. Each count is compared
-// with its last known value.
+// TestHistory_comparesEachCountWithItsLastKnownValue checks the quality of a point if the points before it lack a count.
 func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -133,7 +132,6 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 	})
 }
 
-// qualitiesOf returns the quality of each point.
 func qualitiesOf(points []store.Point) []store.Quality {
 	var out []store.Quality
 	for _, p := range points {

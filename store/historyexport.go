@@ -20,9 +20,11 @@ type VideoPoints struct {
 
 // PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
-	Since, Until db.Instant // the list has the videos whose last fetch with counts was at Since or later; each video has the points that were fetched from Since to Until, both inclusive
-	From         db.Date    // first day of the points
-	Window       db.Window  // which part of the list of videos is returned
+	// Only videos whose last fetch with counts was at Since or later are listed. Only points that were fetched from Since to Until, both inclusive,
+	// are returned.
+	Since, Until db.Instant
+	From         db.Date   // first day of the points
+	Window       db.Window // which part of the list of videos is returned
 }
 
 // pointOrders are the columns by which ListPoints orders videos.

@@ -52,7 +52,7 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 
 var usedPages = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 
-// countReadPages returns how many pages a statement has read, from the first line about buffers in its query plan.
+// countReadPages returns how many pages a statement has read. It takes the number from the statement's query plan.
 func countReadPages(t *testing.T, plan string) int {
 	t.Helper()
 	found := usedPages.FindStringSubmatch(plan)

@@ -18,7 +18,7 @@ const (
 	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has probably crashed.
 	abandonedAfter = time.Minute
 	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
-	// That is enough for 120 calls a minute with small answers for a whole day.
+	// It is enough for a day with 120 calls a minute, if the answers are small.
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the estimated size of a row of idempotency_keys and its index entries in bytes, without the key's text and the
 	// answer.
@@ -123,8 +123,8 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		if _, err := DeleteExpiredKeys(tx, o.id, now, IdempotencyBatch); err != nil {
 			return err
 		}
-		// Lock the row: this transaction does not raise the organisation's version, so two requests with the same abandoned key could otherwise
-		// both get KeyFresh.
+		// This transaction does not raise the organisation's version, so it must lock the row. Without the lock, two requests with the same abandoned
+		// key could both get KeyFresh.
 		q := db.ForUpdate(db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key))
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {
@@ -132,7 +132,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		}
 		if len(found) == 1 && found[0].CreatedAt >= now.Add(-db.IdempotencyLife) {
 			var err error
-			out, err = o.knownKey(tx, &found[0], fingerprint, now)
+			out, err = o.stateOfKey(tx, &found[0], fingerprint, now)
 			return err
 		}
 		if len(found) == 1 { // the key has expired but still exists, because one call of DeleteExpiredKeys deletes only a limited number of keys, the oldest first
@@ -161,9 +161,9 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 	return out, err
 }
 
-// knownKey returns the state of an existing key for a request. If the earlier request with the key was abandoned, the new request gets
+// stateOfKey returns the state that an existing key has for a request. If the earlier request with the key was abandoned, the new request gets
 // KeyFresh.
-func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
+func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
 	case !bytes.Equal(row.Fingerprint, fingerprint):
@@ -237,12 +237,12 @@ func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
 }
 
-// deleteKeys deletes the organisation's keys that match a condition. It subtracts n, the size of these keys in bytes, from the total.
-func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
+// deleteKeys deletes the organisation's keys that match a condition. It also subtracts the given size of these keys from the total size.
+func deleteKeys(tx *gorm.DB, org uuid.UUID, size int64, condition string, args ...any) error {
 	if err := db.Scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err
 	}
-	return addKeyBytes(tx, org, -n)
+	return addKeyBytes(tx, org, -size)
 }
 
 // DeleteExpiredKeys deletes up to limit expired idempotency keys of an organisation, oldest first. It returns the number of deleted keys.

@@ -96,13 +96,13 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// fillKeyStorage stores that the organisation's idempotency keys take as many bytes as are allowed, except freeBytes.
+// fillKeyStorage stores that the organisation's idempotency keys already take all allowed bytes except freeBytes.
 func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, freeBytes int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-freeBytes)
 }
 
-func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
+func TestIdempotencyKeys_useNoMoreDiskSpaceThanTheLimit(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	const left = 8 << 20
@@ -112,7 +112,7 @@ func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
 	}
 	before, body := size(), make([]byte, 256<<10)
-	runDay := func(calls int) (kept int) { // runDay makes requests with new keys over one day and returns how many keys were stored
+	storeKeysForADay := func(calls int) (kept int) { // makes requests with new keys over one day, and returns how many keys were stored
 		for n := range calls {
 			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
@@ -125,11 +125,11 @@ func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 		}
 		return kept
 	}
-	require.Equal(t, left/len(body), runDay(60))
+	require.Equal(t, left/len(body), storeKeysForADay(60))
 	first := size() - before
 	require.Less(t, first, int64(left+left/10))
-	runDay(60)
-	require.Less(t, size()-before, first+left/10, "the next day must reuse the space")
+	storeKeysForADay(60)
+	require.Less(t, size()-before, first+left/10, "new keys must reuse the space of expired keys")
 }
 
 func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {

@@ -30,7 +30,7 @@ type labelCache struct {
 // cachedLabels has the labels of an organisation, and the version that they had when they were read.
 type cachedLabels struct {
 	version int64
-	labels  *labels // nil until the labels of this version are read; nil for ever if tooMany is true
+	labels  *labels // nil if the labels of this version were not read yet, or if tooMany is true
 	tooMany bool    // the collections have more than maxCachedMembers members, so the labels are not cached
 }
 
@@ -43,8 +43,8 @@ func newLabelCache(orgs int) (*labelCache, error) {
 }
 
 // get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller
-// should read all labels with all members and call put. The first time that get is called with a version, load is false, because a
-// collection often changes again soon. Until then, the caller reads only the members that its page needs, which is faster.
+// should read all labels with all members and call put. The first call for a version returns false for load, because collections often
+// change again soon. The caller then reads only the members that its page needs, which is faster.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +69,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels of an organisation. The caller must have read the version before the labels. If l is nil, put stores that there are
-// too many members.
+// put stores the labels of an organisation. The caller must have read the version before the labels. With nil in place of the labels,
+// put stores that there are too many members.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *labelCache) replaceLabels(org uuid.UUID, l cachedLabels) {
 	c.byOrg.Add(org, l)
 }
 
-// countEntries returns the number of members and collections of l, or 0 if l is nil.
+// countEntries returns the number of members and collections, or 0 if the labels are nil.
 func (l *labels) countEntries() int {
 	if l == nil {
 		return 0

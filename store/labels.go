@@ -31,10 +31,10 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one of the collections. If inOrder is false, the database first reads
+// limitVideosToCollections limits a query to videos that are in at least one of the collections. If inOrder is false, the database first reads
 // the members of the collections. If inOrder is true, the condition ends with IS TRUE, so that the database cannot begin with the members.
 // It then reads the videos in the order of the list, and skips videos that are not members.
-func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
+func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(members, "{collections}", condition)
 	if inOrder {
@@ -53,7 +53,7 @@ func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID
 	})
 }
 
-// namesAndIDs returns the names and, for each name that is an id, also the id in lower case with hyphens, as the database returns it.
+// namesAndIDs returns the names. If a name is an id, it also returns the id in the form that the database returns: in lower case, with hyphens.
 func namesAndIDs(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
@@ -69,9 +69,9 @@ func namesAndIDs(names []string) []string {
 // one page of a list.
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
-	bytes   []int64                // number of bytes that each label of all takes in JSON
-	single  []labelSet             // for each i, the set that has only the label all[i]; all rows with only this label use the same set
-	tags    map[string][]int       // the key is a hashtag; the value has the collections with this hashtag, as indexes of the slice all
+	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
+	single  []labelSet             // for each collection, the set that has only its label; all rows with only this label use the same set
+	tags    map[string][]int       // the key is a hashtag; the value has the indexes of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
 }
@@ -105,11 +105,11 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	if row.account != nil {
 		ofAccount = l.members[*row.account]
 	}
-	var indexes []int // indexes in l.all of the collections whose hashtags are in the caption
+	var indexes []int // indexes of the collections whose hashtags are in the caption
 	if len(l.tags) > 0 {
 		var few [8]int // this array is large enough for most captions, so most captions need no allocation
 		indexes = few[:0]
-		eachHashtag(row.caption, func(tag string) { indexes = append(indexes, l.tags[tag]...) })
+		forEachHashtag(row.caption, func(tag string) { indexes = append(indexes, l.tags[tag]...) })
 	}
 	switch {
 	case len(indexes) == 0 && len(own.labels) == 0:
@@ -230,7 +230,7 @@ func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, ar
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // this case cannot occur for a single video, because it has at most as many labels as the organisation has collections
+			return errTooManyMembers // this cannot happen for a single video, because the video and its account are members of each collection at most once
 		}
 		return nil
 	})
@@ -260,7 +260,7 @@ func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, ar
 	return l, nil
 }
 
-// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes.
+// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the given slice.
 func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 0 {
 		return labelSet{}

@@ -32,8 +32,8 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 		}{
 			"a short page":                  {store.Window{Limit: 1}, 2}, // one statement reads the version with the total, and one reads the rows
 			"a long page":                   {store.Window{Limit: 1500}, 2},
-			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 3},  // one more statement finds the position of the row before the page
-			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4}, // one more statement reads the version again
+			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 3},  // the third statement finds the position of the row before the page
+			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4}, // the fourth statement reads the version again
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()
@@ -75,8 +75,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
-// An Org that reads the version with its first list must read the version before all other data. Otherwise the ETag of an answer could
-// contain a newer version than the data of the answer.
+// An Org that remembers the version must read it before all other data. If it read the version later, the ETag of an answer could belong to a newer
+// version than the data of the answer.
 func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -100,13 +100,13 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 				query.Platform = new(link.TikTok)
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // one more statement counts the rows
+			}, 3}, // the third statement counts the rows
 			"a list of a collection": {func(o *store.Org) error {
 				query := storetest.OrderedBy("created_at", true)
 				query.Collections = []string{"Launch"}
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // two more statements read the ids of the collections and the order of the list; the list is empty, so no rows are read
+			}, 3}, // the statements read the version, the ids of the collections, and the order of the list; the list is empty, so no rows are read
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
 				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today+1, today+1)
@@ -164,7 +164,7 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 
 		platforms[0], platforms[1] = platforms[1], platforms[0]
 		total, _ = list(o, &platforms[0])
-		require.Zero(t, total, "a filter with another platform must not get the cached number of the first filter, even if both pointers to the platform are equal")
+		require.Zero(t, total, "a filter with another platform must not get the number that is cached for the first platform")
 		total, _ = list(other, &platforms[1])
 		require.EqualValues(t, 7, total, "the list must return the total of the other organisation")
 

@@ -21,8 +21,8 @@ type collectionAccount struct {
 	AddedAt        db.Instant
 }
 
-// hasCollection returns ErrNotFound if the organisation has no collection with the given id.
-func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
+// requireCollection returns ErrNotFound if the organisation has no collection with the given id.
+func (o *Org) requireCollection(ctx context.Context, id uuid.UUID) error {
 	var n int64
 	if err := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
 		return db.Translate(err)
@@ -61,7 +61,7 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 // missing, addMembers returns a *NotFoundError of the given kind, such as "video".
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts
 
 // removeMembers runs a DELETE statement for the members of a collection with the given ids. It returns the number of deleted rows.
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (c *Counts) All() [MetricCount]*int64 {
 	return [MetricCount]*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks}
 }
 
-// Fields returns pointers to the fields of c in the order of the metrics, so that a caller can set them.
+// Fields returns pointers to the counts in the order of the metrics, so that a caller can set the counts.
 func (c *Counts) Fields() [MetricCount]**int64 {
 	return [MetricCount]**int64{&c.Views, &c.Likes, &c.Comments, &c.Shares, &c.Bookmarks}
 }
@@ -86,7 +86,7 @@ func (c *Counts) Values() []any {
 	return values
 }
 
-// Fields returns pointers to the fields of s in the order of the metrics, so that a caller can change them.
+// Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
 func (s *Sums) Fields() [MetricCount]*int64 {
 	return [MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
 }
@@ -100,7 +100,7 @@ func (s *Sums) Values() []any {
 	return values
 }
 
-// Add adds the counts of c to the sums. It skips unknown counts.
+// Add adds the given counts to the sums. It skips unknown counts.
 func (s *Sums) Add(c Counts) {
 	for i, sum := range s.Fields() {
 		if n := c.All()[i]; n != nil {
@@ -109,10 +109,10 @@ func (s *Sums) Add(c Counts) {
 	}
 }
 
-// Subtract subtracts the sums o from s.
-func (s *Sums) Subtract(o Sums) {
+// Subtract subtracts the given sums.
+func (s *Sums) Subtract(other Sums) {
 	for i, sum := range s.Fields() {
-		*sum -= *o.Fields()[i]
+		*sum -= *other.Fields()[i]
 	}
 }
 
@@ -146,7 +146,8 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if at least one count is lower than the same count in older. It ignores a count that is nil in c or in older.
+// fellFrom returns true if at least one count is lower than its older value. It ignores counts that are unknown, and counts whose older value is
+// unknown.
 func (c Counts) fellFrom(older Counts) bool {
 	was := older.All()
 	for i, now := range c.All() {
@@ -157,17 +158,17 @@ func (c Counts) fellFrom(older Counts) bool {
 	return false
 }
 
-// Update copies the known counts of o to c. The other counts of c stay unchanged.
-func (c *Counts) Update(o Counts) {
-	given := o.All()
+// Update replaces each count whose newer value is known.
+func (c *Counts) Update(newer Counts) {
+	given := newer.All()
 	for i, field := range c.Fields() {
 		db.AssignPointer(field, given[i])
 	}
 }
 
-// Add adds the known counts of o to c. If a count is unknown in c, the sum is the count of o.
-func (c *Counts) Add(o Counts) {
-	given := o.All()
+// Add adds the given counts. An unknown count adds nothing.
+func (c *Counts) Add(other Counts) {
+	given := other.All()
 	for i, sum := range c.Fields() {
 		if given[i] == nil {
 			continue
@@ -180,9 +181,9 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// Equal returns true if the same counts are known in c and o, and have the same values.
-func (c Counts) Equal(o Counts) bool {
-	others := o.All()
+// Equal returns true if all counts are equal. An unknown count is equal only to an unknown count.
+func (c Counts) Equal(other Counts) bool {
+	others := other.All()
 	for i, n := range c.All() {
 		if (n == nil) != (others[i] == nil) || n != nil && *n != *others[i] {
 			return false
@@ -191,9 +192,9 @@ func (c Counts) Equal(o Counts) bool {
 	return true
 }
 
-// Includes returns true if c has every known count of o with the same value.
-func (c Counts) Includes(o Counts) bool {
+// Includes returns true if the counts include all known counts of part, with the same values.
+func (c Counts) Includes(part Counts) bool {
 	known := c
-	known.Update(o)
+	known.Update(part)
 	return c.Equal(known)
 }

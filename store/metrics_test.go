@@ -14,7 +14,7 @@ func TestMetricColumns_nameTheFieldsThatTheMethodsReturn(t *testing.T) {
 	var video Video
 	// fieldName returns the name of the field for a column, such as "Views" for "views".
 	fieldName := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
-	// address returns the address of the field of *s that has the given name.
+	// address returns the address of a field of a struct. The parameter s is a pointer to the struct.
 	address := func(s any, field string) any {
 		return reflect.ValueOf(s).Elem().FieldByName(field).Addr().Interface()
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVideos_everyOrderIsReadFromAnIndex checks the query plan of every statement with an ORDER BY, for the first four pages of a
+// TestVideos_useAnIndexForEveryOrder checks the query plan of every statement with an ORDER BY, for the first four pages of a
 // list. No plan may sort.
 //
 // Requirements in docs/coverage.md: 11.6-03
-func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
+func TestVideos_useAnIndexForEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -77,9 +77,9 @@ func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ..
 	return plans
 }
 
-// TestVideos_everyFilterIsReadFromAnIndexInEveryOrder checks the query plans of every filter in every order. If an index of the filter has
+// TestVideos_useAnIndexForEveryFilterInEveryOrder checks the query plans of every filter in every order. If an index of the filter has
 // the rows in the order of the list, the plan must use this index.
-func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
+func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	day, at := store.Date(20000), store.Instant(1)
 	for name, filter := range map[string]struct {
@@ -87,21 +87,21 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 		order string // order of the rows in the index of the filter
 		index string // index of the filter; "" if the database reads the videos in order and checks the filter for each video
 	}{
-		"username":                    {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
-		"account":                     {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
-		"first upload day":            {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
-		"last upload day":             {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
-		"fetched at or after a time":  {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
-		"fetched at or before a time": {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
-		"fetched":                     {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
-		"never fetched":               {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
-		"platform":                    {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
-		"shop":                        {store.VideoQuery{Shop: new(true)}, "created_at", ""},
-		"shop product":                {store.VideoQuery{ShopProduct: true}, "created_at", ""},
-		"words":                       {store.VideoQuery{Words: new("some words")}, "created_at", ""},
-		"hashtag":                     {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
-		"status":                      {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
-		"stopped, too":                {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
+		"username":               {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
+		"account":                {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
+		"a first upload day":     {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
+		"a last upload day":      {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
+		"an earliest fetch time": {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
+		"a latest fetch time":    {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
+		"fetched":                {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
+		"never fetched":          {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
+		"platform":               {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
+		"shop":                   {store.VideoQuery{Shop: new(true)}, "created_at", ""},
+		"shop product":           {store.VideoQuery{ShopProduct: true}, "created_at", ""},
+		"words":                  {store.VideoQuery{Words: new("some words")}, "created_at", ""},
+		"hashtag":                {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
+		"status":                 {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
+		"stopped, too":           {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,10 +126,10 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. The text columns is a list of
-// columns without organisation_id and id. The text values is a list of SQL expressions for these columns, in which {n} stands for the number of the
-// row in the organisation.
-func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
+// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. The parameter columns lists
+// the columns except organisation_id and id, in SQL. The parameter values lists SQL expressions for these columns. In these expressions, {n} stands for
+// the number of the row in the organisation.
+func insertManyRows(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
 	if db.Engine == "sqlite" {
@@ -147,9 +147,9 @@ func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, va
 	db.Exec(t, "ANALYZE")
 }
 
-// TestAccounts_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with
+// TestAccounts_useAnIndexForEveryFilterInEveryOrder checks the query plans of the first two pages of every filter in every order, with
 // 200,000 accounts.
-func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
+func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -158,18 +158,18 @@ func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 		if db.Engine == "sqlite" {
 			day = "date('2026-01-01', (n % 100) || ' days')"
 		}
-		insertMany(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
+		insertManyRows(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
 			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END")
 		for name, query := range map[string]store.AccountQuery{
-			"tracked":          {},
-			"linked":           {IncludeLinked: true},
-			"stopped, too":     {IncludeRemoved: true},
-			"all":              {IncludeLinked: true, IncludeRemoved: true},
-			"of a platform":    {Platform: new(link.TikTok)},
-			"of a username":    {Username: new("user77")},
-			"of a link":        {Link: new(storetest.ParseLink(t, "https://www.tiktok.com/@user77"))},
-			"with a status":    {Status: new(queue.FetchOK)},
-			"that are stopped": {Status: new(queue.FetchStopped)},
+			"tracked accounts":             {},
+			"tracked and linked accounts":  {IncludeLinked: true},
+			"tracked and stopped accounts": {IncludeRemoved: true},
+			"all accounts":                 {IncludeLinked: true, IncludeRemoved: true},
+			"accounts of a platform":       {Platform: new(link.TikTok)},
+			"accounts with a username":     {Username: new("user77")},
+			"accounts with a link":         {Link: new(storetest.ParseLink(t, "https://www.tiktok.com/@user77"))},
+			"accounts with a status":       {Status: new(queue.FetchOK)},
+			"stopped accounts":             {Status: new(queue.FetchStopped)},
 		} {
 			for order := range ordersInBothDirections(store.AccountOrders) {
 				query.Order, query.Window = order, store.Window{Limit: 100}
@@ -187,15 +187,15 @@ func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 	})
 }
 
-// TestCollections_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with
+// TestCollections_useAnIndexForEveryFilterInEveryOrder checks the query plans of the first two pages of every filter in every order, with
 // 200,000 collections. The orders by the number of members need a sort, because these numbers are counted for each list.
-func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
+func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		parent := storetest.Collection(t, o, "Parent", nil).ID
-		insertMany(t, db, o, "collections", "name, access, created_by, created_at, updated_at", "'Launch ' || {n} % 4000, 'private', '"+store.NewID().String()+"', {n} % 3000, {n} % 2000")
+		insertManyRows(t, db, o, "collections", "name, access, created_by, created_at, updated_at", "'Launch ' || {n} % 4000, 'private', '"+store.NewID().String()+"', {n} % 3000, {n} % 2000")
 		for name, query := range map[string]store.CollectionQuery{"all": {}, "roots": {Roots: true}, "children": {ParentID: &parent}, "descendants": {ParentID: &parent, Subtree: true}} {
 			for order := range ordersInBothDirections(store.CollectionOrders) {
 				query.Order, query.Window = order, store.Window{Limit: 100}

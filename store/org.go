@@ -13,8 +13,7 @@ import (
 )
 
 // Org gives access to the data of one organisation. Other packages reach the data of organisations only through Org. Every method reads and
-// writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as one that does not
-// exist.
+// writes the data of that organisation only. An id, link or name from another organisation's data gets the same answer as an unknown one.
 type Org struct {
 	s     *Store
 	id    uuid.UUID     // id of the organisation
@@ -34,11 +33,11 @@ func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 // ID returns the organisation's id.
 func (o *Org) ID() uuid.UUID { return o.id }
 
-// DatabaseOf returns the database that o uses. Only store/backfill calls it. It is not a method of Org, because the methods of Org must not
-// reach the data of other organisations.
+// DatabaseOf returns the whole database, with the data of all organisations. Only store/backfill calls it. It is not a method of Org, because
+// the methods of Org must not reach the data of other organisations.
 func DatabaseOf(o *Org) *db.DB { return o.s.db }
 
-// OrganisationOf returns the record of the organisation of o, or ErrNotFound.
+// OrganisationOf returns the record of an Org's organisation, or ErrNotFound.
 func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
 	return o.s.Organisation(ctx, o.id)
 }
@@ -48,16 +47,16 @@ func (o *Org) scopedQuery(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
-// change runs f in a transaction that writes the organisation's data. The transaction first raises the organisation's version.
-func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return o.s.db.Change(ctx, o.id, f)
+// changeData runs a function in a transaction that writes the organisation's data. The transaction first raises the organisation's version.
+func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) error {
+	return o.s.db.Change(ctx, o.id, write)
 }
 
 // Version shows whether an organisation's data have changed. If two reads return equal versions, the data have not changed between the reads.
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the newest due time of a fetch that is late. It changes when a video or account becomes delayed, which happens without a change
+	// Late is the latest due time among the fetches that are late. It changes when a video or account becomes delayed, which happens without a change
 	// of data. It is nil if no fetch is late.
 	Late *db.Instant
 
@@ -65,16 +64,15 @@ type Version struct {
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// AtVersion returns an Org that does not read the version of the organisation's data and the totals of lists again, but takes them from v. v must
-// be a result of the method Version for this organisation. A request that calls Version and then AtVersion reads the version and the totals only
-// once.
+// AtVersion returns an Org that takes the version of the organisation's data and the totals of lists from a result of the method Version. So a
+// request that calls Version and then AtVersion reads the version and the totals only once.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
 // WithRememberedVersion returns an Org that reads the version together with its first list or history. All later lists use this version and do not
 // read it again. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// RememberedVersion returns the version that the lists of o use. It returns false if o has not read the version yet, or if each list of o reads the
+// RememberedVersion returns the version that the lists of the Org use. It returns false if this version was not read yet, or if each list reads the
 // version itself.
 func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
@@ -83,7 +81,7 @@ func (o *Org) RememberedVersion() (v Version, ok bool) {
 	return o.known.Version, o.known.isRead
 }
 
-// version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of o reads
+// version returns the version that the lists of the Org use. It reads the version from the database if it was not read yet, or if each list reads
 // the version itself.
 func (o *Org) version(ctx context.Context) (Version, error) {
 	if v, ok := o.RememberedVersion(); ok {
@@ -96,15 +94,15 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// rememberVersion stores v as the version that later lists of o use. It does nothing if each list of o reads the version itself. The caller must have
-// read v before any other data.
+// rememberVersion stores the version that later lists of the Org use. It does nothing if each list reads the version itself. The caller must have
+// read the version before any other data.
 func (o *Org) rememberVersion(v Version) {
 	if o.known != nil {
 		*o.known = knownVersion{v, true}
 	}
 }
 
-// unchangedSince returns a function that returns true if the organisation's data still has the version v.
+// unchangedSince returns a function that returns true if the organisation's data still have the given version.
 func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (same bool, err error) {
 		return same, o.s.db.EachRow(ctx, o.scopedQuery(ctx, "organisation_totals").Select("version"), func(row *db.Values) error {
@@ -114,8 +112,8 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	}
 }
 
-// eachRow runs the given SELECT. If o must read the version with its first list or history and has not read it yet, eachRow reads the version first.
-// On PostgreSQL, it sends both statements together.
+// eachRow runs a SELECT. If the Org must remember the version and has not read it yet, eachRow reads the version first. On PostgreSQL, it sends both
+// statements together.
 func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
 	if _, ok := o.RememberedVersion(); ok || o.known == nil {
 		return o.s.db.EachRowOf(ctx, rows)
@@ -147,9 +145,9 @@ var versionQuery = func() string {
 		") newest) AS late FROM organisation_totals WHERE organisation_totals.organisation_id = @org"
 }()
 
-// readVersion returns a query that sets v to the organisation's Version when the query is run.
+// readVersion returns a query that reads the organisation's Version into *v.
 func (o *Org) readVersion(v *Version) db.Select {
-	late := lateSince(o.s.db.Now())
+	late := lateCutoff(o.s.db.Now())
 	return o.s.queries.version.Select(func(name string) any {
 		if name == "late" {
 			return late

@@ -113,7 +113,7 @@ func (o *Org) countByPlatform(ctx context.Context, table, trackedCondition strin
 		Removed  int64
 	}
 	err := o.scopedQuery(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+trackedCondition+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
-		queue.DelayableStatuses, lateSince(o.s.db.Now()), queue.FetchDelayed).Group("1, 2").Find(&rows).Error
+		queue.DelayableStatuses, lateCutoff(o.s.db.Now()), queue.FetchDelayed).Group("1, 2").Find(&rows).Error
 	for _, r := range rows {
 		s.Total, s.Removed = s.Total+r.Tracked, s.Removed+r.Removed
 		if r.Tracked > 0 {

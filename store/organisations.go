@@ -28,7 +28,7 @@ var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 // LaneOf returns the priority lane of an organisation's scheduled fetches.
 func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
 
-// ParseTier returns the tier with the name s, or an error if there is no such tier.
+// ParseTier returns the tier with the given name, or an error if there is no such tier.
 func ParseTier(s string) (Tier, error) {
 	for _, t := range Tiers {
 		if s == string(t) {
@@ -47,7 +47,7 @@ const (
 	SubscriptionNone   Subscription = queue.NoSubscription
 )
 
-// ParseSubscription returns the subscription with the name s, or an error if there is no such subscription.
+// ParseSubscription returns the subscription with the given name, or an error if there is no such subscription.
 func ParseSubscription(s string) (Subscription, error) {
 	switch v := Subscription(s); v {
 	case SubscriptionActive, SubscriptionNone:

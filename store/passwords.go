@@ -10,16 +10,16 @@ import (
 // passwordCost has the parameters of argon2id that OWASP recommends: 19 MiB of memory and two passes.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashing limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
+// hashSlots limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
 // capacity is the number of processors, so that many requests at the same time cannot use up the memory.
-var hashing = make(chan struct{}, runtime.NumCPU())
+var hashSlots = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
 func HashPassword(ctx context.Context, password string) (string, error) {
 	if err := waitForHashing(ctx); err != nil {
 		return "", err
 	}
-	defer func() { <-hashing }()
+	defer func() { <-hashSlots }()
 	return argon2id.CreateHash(password, passwordCost)
 }
 
@@ -28,18 +28,18 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	if err := waitForHashing(ctx); err != nil {
 		return false, err
 	}
-	defer func() { <-hashing }()
+	defer func() { <-hashSlots }()
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from the channel
-// hashing after it has computed the hash.
+// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from hashSlots after
+// it has computed the hash.
 func waitForHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // a select chooses at random if both of its cases are ready, so check ctx before it
+		return err // check ctx first, because a select with two ready cases chooses one at random
 	}
 	select {
-	case hashing <- struct{}{}:
+	case hashSlots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -29,7 +29,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID}
-	return o.refresh(ctx, v.LatestUpdatedAt, e, func(tx *gorm.DB) error {
+	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
 }
@@ -54,7 +54,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	if subscribed != "" {
 		e.ExternalID = subscribed
 	}
-	return o.refresh(ctx, a.CheckedAt, e, func(tx *gorm.DB) error {
+	return o.enqueueRefresh(ctx, a.CheckedAt, e, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
 }
@@ -73,7 +73,7 @@ func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform,
 
 // requireTracked returns errMissing if the row of the table with the given id is not tracked any more. trackedCondition is the SQL condition for
 // tracked rows. A concurrent request to stop tracking waits until this transaction ends, because this transaction has raised the organisation's
-// version. Otherwise a target could be added to the queue after the stop, and would never be removed.
+// version. So no target is added to the queue after the stop. Such a target would never be removed.
 func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
@@ -82,10 +82,10 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 	return errMissing
 }
 
-// refresh adds the entry e to the fetch queue with the highest priority, due now. The last successful fetch was at lastFetch, which is nil if there
-// was none. If this fetch was less than queue.RefreshPause ago, refresh adds nothing. The function checkTracked returns an error if the video or
-// account is not tracked any more.
-func (o *Org) refresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
+// enqueueRefresh adds a video or account to the fetch queue with the highest priority, due now. The last successful fetch was at lastFetch, which is
+// nil if there was none. If this fetch was less than queue.RefreshPause ago, enqueueRefresh adds nothing. The function checkTracked returns an error if
+// the video or account is not tracked any more.
+func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
 		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
@@ -95,7 +95,7 @@ func (o *Org) refresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry,
 		return Refreshed{}, err
 	}
 	e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if err := checkTracked(tx); err != nil {
 			return err
 		}

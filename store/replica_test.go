@@ -44,8 +44,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// newReplicated returns a new database on the server primary, and a store that reads from the replica.
-func newReplicated(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicatedStore {
+// newReplicatedStore returns a new database on the server primary, and a store that reads from the replica.
+func newReplicatedStore(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicatedStore {
 	t.Helper()
 	r := &replicatedStore{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
 	replica.Await(t)
@@ -62,7 +62,7 @@ func (r *replicatedStore) openStore(t *testing.T, readURL string) *store.Store {
 	return s
 }
 
-// videoTitles returns the titles of the organisation's videos as the store s reads them, from the replica if that is possible.
+// videoTitles returns the titles of the organisation's videos. The store reads them from the replica if that is possible.
 func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 	t.Helper()
 	list, err := store.FromReplica(t.Context(), s.Org(o.ID()), func(o *store.Org) (store.VideoPage, error) {
@@ -110,7 +110,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	primary, replica := storetest.NewServerWithReplica(t)
-	r := newReplicated(t, primary, replica)
+	r := newReplicatedStore(t, primary, replica)
 	o, other := storetest.NewOrg(t, r.DB), storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.Clip(t, 1))
 	storetest.Track(t, other, storetest.Clip(t, 2))
@@ -200,7 +200,7 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	primary, replica := storetest.NewServerWithReplica(t)
-	r := newReplicated(t, primary, replica)
+	r := newReplicatedStore(t, primary, replica)
 	o := storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.Clip(t, 1))
 

@@ -58,7 +58,8 @@ type NewReport struct {
 	IncludeChildren bool
 	From, To        db.Date
 	CreatedBy       uuid.UUID
-	// Document writes the document of a report to w. The fields Checksum and Bytes of the report are not set yet.
+	// Document is the function that writes the document of a report to a writer. When it is called, the fields Checksum and Bytes of the report are
+	// not set yet.
 	Document func(w io.Writer, r Report, c Campaign) error
 }
 
@@ -90,7 +91,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, campaign) }); err != nil {
 			return err
 		}
-		return o.change(ctx, func(tx *gorm.DB) error {
+		return o.changeData(ctx, func(tx *gorm.DB) error {
 			next, err := o.nextReportNumber(db.Scoped(tx, "reports", o.id))
 			if err != nil {
 				return err
@@ -173,7 +174,7 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, nil
 }
 
-// reportRow returns the report with the given id, or ErrNotFound. The query q selects all reports of the organisation. It need not read the
+// reportRow returns the report with the given id, or ErrNotFound. The given query selects all reports of the organisation, with or without their
 // documents.
 func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	found := make([]reportRow, 0, 1)
@@ -206,7 +207,7 @@ func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Repo
 		return nil, db.Translate(err)
 	}
 	if total == 0 {
-		if err := o.hasCollection(ctx, query.CollectionID); err != nil {
+		if err := o.requireCollection(ctx, query.CollectionID); err != nil {
 			return nil, err
 		}
 	}

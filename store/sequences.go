@@ -26,10 +26,9 @@ type sequenceCache struct {
 	mu      sync.Mutex
 	byList  *simplelru.LRU[listKey, *db.Sequence] // the value is nil if the list has too many rows; a full cache drops the least recently used list
 	rows    int64                                 // number of rows of all lists in byList
-	maxRows int64                                 // maximum of the field rows; if it is exceeded, the least recently used lists are dropped
+	maxRows int64                                 // maximum number of rows of all lists; if it is exceeded, the least recently used lists are dropped
 }
 
-// newSequenceCache returns an empty cache.
 func newSequenceCache() (*sequenceCache, error) {
 	c := &sequenceCache{maxRows: maxTotalSequenceRows}
 	var err error
@@ -44,7 +43,7 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order of a list. If s is nil, put stores that the list has too many rows for the cache.
+// put stores the order of a list. With nil in place of the order, put stores that the list has too many rows for the cache.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,7 +54,7 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 			}
 			require.Len(t, want, len(members))
 			for _, query := range []store.VideoQuery{{CollectionID: &launch}, {Collections: []string{"Launch", "unknown"}}, {CollectionID: &launch, Collections: []string{launch.String()}}} {
-				for name, reader := range map[string]*store.Org{"in memory": o, "in the database": large.Org(o.ID())} {
+				for name, reader := range map[string]*store.Org{"order in memory": o, "order from the database": large.Org(o.ID())} {
 					query.Order = order
 					var byNumber, byCursor []store.Video
 					for offset := 0; offset < len(members); offset += 4 {
@@ -180,7 +180,7 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	})
 }
 
-func TestCollectionVideos_areOnShorterPagesIfTheTextsAreLong(t *testing.T) {
+func TestCollectionVideos_havePagesOfFewerVideosIfTextsAreLong(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

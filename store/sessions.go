@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// SessionLife is how long a browser stays signed in, unless the token of the session ends earlier.
+	// SessionLife is how long a browser stays signed in. If the token of the session ends earlier, the session ends with it.
 	SessionLife = 14 * db.Day
 	// LoginLinkLife is how long a login link can be used.
 	LoginLinkLife = 30 * time.Minute

@@ -18,9 +18,9 @@ type shortLink struct {
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns the links to which short links redirect, for the short links that were resolved in the last 30 days. The key is the
-// canonical form of the short link. All organisations share the stored links, because a short link redirects every organisation to the same
-// link.
+// ShortLinks returns the links to which short links redirect. It leaves out short links that were not resolved in the last 30 days. The key is
+// the canonical form of the short link. All organisations share the stored links, because a short link redirects every organisation to the
+// same link.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
 		return nil, nil //nolint:nilnil // no short links were given, so the result is empty
@@ -45,7 +45,7 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	return resolved, nil
 }
 
-// SaveShortLinks stores the links to which short links redirect. The keys of resolved are the canonical forms of the short links.
+// SaveShortLinks stores the links to which short links redirect. The keys of the map are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {

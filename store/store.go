@@ -83,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
-// queries are the queries of frequent requests whose texts never change.
+// queries are SQL queries of frequent requests. Their texts never change.
 type queries struct {
 	version          db.StaticQuery // the version of an organisation: see versionQuery
 	storedPoints     db.StaticQuery // all points of a video in a range of days, in order
@@ -93,7 +93,7 @@ type queries struct {
 	accountDays      db.StaticQuery // the points of an account in a range of days
 }
 
-// newQueries returns the queries in the SQL dialect of the database d.
+// newQueries returns the queries in the SQL dialect of a database.
 func newQueries(d *db.DB) queries {
 	outermost := func(order string) db.StaticQuery {
 		return d.StaticQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)
@@ -111,8 +111,8 @@ func (s *Store) Close() error { return s.db.Close() }
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
-// Schema returns two versions of the schema: have is the version in the database, or 0 if the database is empty, and want is the version for which
-// this program was built.
+// Schema returns two versions of the schema. The first is the version in the database, or 0 if the database is empty. The second is the version for
+// which this program was built.
 func (s *Store) Schema(ctx context.Context) (have, want int64, err error) { return s.db.Schema(ctx) }
 
 // Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.

@@ -34,7 +34,6 @@ type answer struct {
 	Err    string
 }
 
-// newAnswer returns an answer with the given values and the text of err.
 func newAnswer(err error, values ...any) answer {
 	a := answer{Values: values}
 	if err != nil {
@@ -80,8 +79,8 @@ func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) reference
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// replaceIDs returns an answer as text. In the text, each id and each value in x is replaced by a placeholder, so that the test can compare the
-// answers to different organisations.
+// replaceIDs returns an answer as text, with a placeholder in place of each id and each of the given references. So the test can compare the answers
+// to different organisations.
 func replaceIDs(t *testing.T, a answer, x references) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
@@ -183,7 +182,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 			}
 		}
 		require.Equal(t, otherRows, storetest.StoredRows(t, db, other))
-		t.Run("a statement that lacks a condition on the organisation", func(t *testing.T) {
+		t.Run("statements without a condition on the organisation", func(t *testing.T) {
 			statements, mutants := db.Guard.Statements(), 0
 			slices.Sort(statements)
 			statements = slices.Compact(statements)
@@ -197,7 +196,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Without, m.Text)
 				}
 			}
-			require.Greater(t, mutants, len(statements)/2, "storetest.Mutants must return more statements that lack a condition")
+			require.Greater(t, mutants, len(statements)/2, "storetest.Mutants must return enough statements without a condition")
 		})
 	})
 }

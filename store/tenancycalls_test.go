@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org. The key is the name of the method. A call passes the ids, links and names in the parameter x to the
-// method. They can belong to another organisation. The ids, links and names in the parameter mine belong to the calling organisation.
+// tenantCalls has calls of every method of Org. The key is the name of the method. A call passes references, which are ids, links and names, to the
+// method. The first references of a call can belong to another organisation. The second references belong to the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -29,15 +29,15 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"Videos": {
-		videosBy(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
-		videosBy(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
-		videosBy(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
-		videosBy(func(q *store.VideoQuery, x references) {
+		newVideosCall(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
+		newVideosCall(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
+		newVideosCall(func(q *store.VideoQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.video}
 		}),
 	},
@@ -95,10 +95,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"Accounts": {
-		accountsBy(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
-		accountsBy(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
-		accountsBy(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
-		accountsBy(func(q *store.AccountQuery, x references) {
+		newAccountsCall(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
+		newAccountsCall(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
+		newAccountsCall(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
+		newAccountsCall(func(q *store.AccountQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
 		}),
 	},
@@ -186,12 +186,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, c)
 	}},
 	"Collections": {
-		collectionsBy(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
-		collectionsBy(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
-		collectionsBy(func(q *store.CollectionQuery, x references) {
+		newCollectionsCall(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
+		newCollectionsCall(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
+		newCollectionsCall(func(q *store.CollectionQuery, x references) {
 			q.Roots, q.Order.Column, q.Window.After = true, "video_count", &store.Position{Value: "1", ID: x.collection}
 		}),
-		collectionsBy(func(q *store.CollectionQuery, x references) {
+		newCollectionsCall(func(q *store.CollectionQuery, x references) {
 			q.Order.Column, q.Window.After = "account_count", &store.Position{Value: "1", ID: x.collection}
 		}),
 	},
@@ -205,7 +205,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, c)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			c, err := o.UpdateCollection(ctx, mine.collection, childOf(&x.collection))
+			c, err := o.UpdateCollection(ctx, mine.collection, patchOfParent(&x.collection))
 			return newAnswer(err, c)
 		},
 	},
@@ -380,8 +380,8 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 	return newAnswer(nil, list.Rows)
 }
 
-// videosBy returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
-func videosBy(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// newVideosCall returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
+func newVideosCall(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
@@ -391,8 +391,8 @@ func videosBy(addConditions func(*store.VideoQuery, references)) func(context.Co
 	}
 }
 
-// accountsBy returns a function that calls Org.Accounts. The function addConditions adds conditions to the query.
-func accountsBy(addConditions func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// newAccountsCall returns a function that calls Org.Accounts. The function addConditions adds conditions to the query.
+func newAccountsCall(addConditions func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)
@@ -401,8 +401,8 @@ func accountsBy(addConditions func(*store.AccountQuery, references)) func(contex
 	}
 }
 
-// collectionsBy returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
-func collectionsBy(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// newCollectionsCall returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
+func newCollectionsCall(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)
@@ -411,7 +411,6 @@ func collectionsBy(addConditions func(*store.CollectionQuery, references)) func(
 	}
 }
 
-// newReport returns the values of a report of the collection of x.
 func newReport(x references) store.NewReport {
 	return store.NewReport{CollectionID: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, CreatedBy: store.NewID(),
 		Document: func(w io.Writer, _ store.Report, c store.Campaign) error { return json.NewEncoder(w).Encode(c.Days) }}

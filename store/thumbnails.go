@@ -16,7 +16,7 @@ type Thumbnail struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
 	URL        string        // address of the picture, as a source gave it last
-	Attempts   int           // number of times that DueThumbnails has returned the address URL
+	Attempts   int           // number of times that DueThumbnails has returned this address
 	NextAt     *db.Instant   // when the picture is fetched next; nil if it is not fetched any more
 }
 
@@ -24,7 +24,7 @@ const (
 	// thumbnailAttempts is how often a picture is requested from the same address. After the last attempt, it is requested again only if a
 	// source gives another address, because most addresses stop working after some days.
 	thumbnailAttempts = 4
-	// thumbnailRetry is the time between the first and the second attempt. Each later pause is four times as long as the one before.
+	// thumbnailRetry is the time between the first and the second attempt. Each later pause is four times as long as the previous pause.
 	thumbnailRetry = 10 * time.Minute
 )
 
@@ -60,7 +60,7 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 }
 
 // DueThumbnails returns up to limit pictures that are due, and sets when they are due again. A caller that has fetched a picture calls
-// SaveThumbnail. Otherwise DueThumbnails returns the picture again later, at most thumbnailAttempts times in all.
+// SaveThumbnail. If the fetch fails, DueThumbnails returns the picture again later, at most thumbnailAttempts times in all.
 func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, error) {
 	now := s.db.Now()
 	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"

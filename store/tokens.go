@@ -80,7 +80,7 @@ type Token struct {
 	LastUsedAt     *db.Instant // time of the last use, accurate to one minute; nil if the token was never used
 }
 
-// HasScope returns true if the token has the scope s.
+// HasScope returns true if the token has the given scope.
 func (t Token) HasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // TokenState says whether a token can be used.
@@ -119,7 +119,7 @@ const (
 	base62        = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// WellFormedToken returns true if s has the form and the checksum of a token. A well-formed token may still be unknown.
+// WellFormedToken returns true if a text has the form and the checksum of a token. A well-formed token may still be unknown.
 func WellFormedToken(s string) bool {
 	if len(s) != len(tokenPrefix)+tokenRandom+tokenChecksum || !strings.HasPrefix(s, tokenPrefix) {
 		return false
@@ -238,7 +238,7 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 	if err != nil {
 		return Token{}, "", err
 	}
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
 		if repeated.Error != nil || repeated.RowsAffected > 0 {
 			return repeated.Error
@@ -291,11 +291,11 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revokeToken(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revokeToken revokes the token with the given id. The function scope adds a condition to the query, and so limits which tokens can be revoked.
-// revokeToken returns ErrNotFound if there is no such token.
-func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
+// revokeToken revokes the token with the given id. The function addCondition limits which tokens can be revoked. revokeToken returns ErrNotFound
+// if there is no such token.
+func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, addCondition func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
+		r := addCondition(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
 			return db.NotFound("token", id.String())
 		}
@@ -303,7 +303,7 @@ func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, scope func(*gorm.
 	})
 }
 
-// Authenticate returns the token whose secret is given, and its organisation. Otherwise it returns ErrTokenUnknown, ErrTokenExpired or
+// Authenticate returns the token whose secret is given, and its organisation. If the token is not valid, it returns ErrTokenUnknown, ErrTokenExpired or
 // ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are right.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {

@@ -108,7 +108,7 @@ func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "a token must be refused right after its revocation")
 		db.Clock.Advance(time.Microsecond)
 		require.ErrorIs(t, auth(secret), store.ErrTokenExpired)
-		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "a second revocation must be no error")
+		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "a second revocation must return no error")
 		require.ErrorIs(t, auth(other), store.ErrTokenRevoked)
 		require.ErrorIs(t, db.RevokeToken(t.Context(), store.NewID()), store.ErrNotFound)
 

@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collectionIDs returns the ids of the collections that a request names. If no root collection has one of the names in r, it creates a root
-// collection with this name. It returns a *NotFoundError if an id in r is unknown.
+// collectionIDs returns the ids of the collections that a request names. If no root collection has a given name, it creates a root collection
+// with this name. It returns a *NotFoundError if a given id is unknown.
 func (t Tracking) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {
@@ -38,10 +38,9 @@ type collectionRefs struct {
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of new collections
 }
 
-// isEmpty returns true if r contains no id and no name.
 func (r collectionRefs) isEmpty() bool { return len(r.IDs)+len(r.Names) == 0 }
 
-// collectionsByName returns the ids of the root collections that have the names in r. It creates the collections that do not exist.
+// collectionsByName returns the ids of the root collections with the requested names. It creates the collections that do not exist.
 func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	if len(names) == 0 {

@@ -26,11 +26,10 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, counted from the first, are fetched with the highest priority, the interactive lane. The other
-	// videos are also due immediately, but with the lower priority Lane.
+	// The videos of the first Immediate links are fetched with the highest priority, the interactive lane. The other videos are also due
+	// immediately, but with the lower priority Lane.
 	Immediate int
-	// Enqueue is how many of the links, counted from the first, are added to the fetch queue. The other videos are saved as pending and are
-	// not fetched.
+	// The videos of the first Enqueue links are added to the fetch queue. The other videos are saved as pending and are not fetched.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -54,7 +53,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
 	if named.isEmpty() {
-		raise = db.RaiseDataVersions // no collection and no direct member of a collection changes, so the version of the labels can stay the same
+		raise = db.RaiseDataVersions // the request does not change collections, so the version of the labels can stay the same
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -91,8 +90,8 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// addAccounts returns the statements that insert the missing accounts of the links: those whose AccountKey is not in the map ids. It adds the new ids
-// of these accounts to the map. It returns no statement if no account is missing.
+// addAccounts returns the statements that insert the missing accounts of the links. The map has the ids of the accounts that exist, with AccountKey as
+// the key. addAccounts adds the ids of the new accounts to the map. It returns no statement if no account is missing.
 func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
 	var accounts []Account
 	for _, l := range links {
@@ -110,13 +109,13 @@ func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.
 	return insertAccounts(t.Tx, accounts)
 }
 
-// TrackVideos saves the videos of the links in r, and adds them to the queue. It returns a result for each link.
+// TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
 func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	before, accounts, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
 	}
-	tracked, restarted, err := t.trackAgain(r, before)
+	tracked, restarted, err := t.trackStoredVideos(r, before)
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +147,9 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, db.RunWrites(t.Tx, append(writes, enqueue...)...)
 }
 
-// trackAgain marks the stored videos of the links in r as tracked by their own links. It returns a result for each link, and the number of
-// videos that were stopped and are now tracked again. The result of a link whose video is not stored is the zero value.
-func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
+// trackStoredVideos handles the videos of a request that are already stored. It marks them as tracked by their own links. It returns a result for each
+// link, and the number of videos that were stopped and are now tracked again. The result of a link whose video is not stored is the zero value.
+func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
@@ -176,7 +175,7 @@ func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tra
 	return tracked, restarted, nil
 }
 
-// newVideo returns the video to insert for the link r.Links[i]. The map accountIDs has the ids of accounts, with AccountKey as the key.
+// newVideo returns the video to insert for the link with the index i. The map accountIDs has the ids of accounts, with AccountKey as the key.
 func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
 	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
 	v.Direct, v.Pending = true, i >= r.Enqueue
@@ -215,9 +214,9 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the organisation's videos that the links name, in a map with the queue.TargetKey of the video as key. It also returns the ids
-// of the accounts that now have the handles in the links, in a map with the AccountKey of the account as key. Until this transaction ends, no other
-// transaction can start or stop the tracking of these videos, because this transaction has locked the organisation by raising its version.
+// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts that now
+// have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop the tracking of these
+// videos, because this transaction has locked the organisation by raising its version.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -259,7 +258,7 @@ func NewVideo(org uuid.UUID, l link.Link, accountIDs map[string]uuid.UUID, now d
 	return v
 }
 
-// firstFetch returns when the video of the link r.Links[i] is fetched for the first time. It also returns why no configured source can fetch the
+// firstFetch returns when the video of the link with the index i is fetched for the first time. It also returns why no configured source can fetch the
 // video, or "" if a source can fetch it.
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
@@ -273,8 +272,8 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 }
 
 // queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos that are
-// saved but not fetched. The slice results has the result for each link in r. The map storedBefore has the videos that the organisation had before
-// this request.
+// saved but not fetched. The slice results has the result for each link of the request. The map storedBefore has the videos that the organisation had
+// before this request.
 func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -315,7 +314,7 @@ ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id,
 // videos, videos of another organisation, and videos that are already stopped. If allOrNothing is true and there are such refs, StopVideos stops
 // nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
-	err = o.change(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
 		return err
 	})
@@ -406,7 +405,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.change(ctx, func(tx *gorm.DB) error {
+	return o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
 		// One statement selects and updates the videos. So a video that another request saves as pending in the meantime stays pending.
 		var videos []Video

@@ -23,7 +23,7 @@ func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
 		tracked := storetest.Track(t, o, l)
 		require.Len(t, tracked, 1)
-		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "the result for a new video must not call it existing or already tracked")
+		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "for a new video, Existing and Already must be false")
 
 		v := storetest.VideoOf(t, o, l)
 		require.NotNil(t, v.LinkedAccountID, "the account must be known from the link")
@@ -80,7 +80,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
-		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "the result for a stopped video must call it existing, but not already tracked")
+		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "for a stopped video, Existing must be true and Already must be false")
 		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
 		require.EqualValues(t, 100, *v.LatestViews, "the counts must be kept")
@@ -144,7 +144,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 			return names
 		}
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
-			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must be added too")
+			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must also be added to the collections")
 		}
 		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.Clip(t, 0)).ID)
 

@@ -16,10 +16,10 @@ type Instant = db.Instant
 // Date is a UTC day, in days since 1970-01-01.
 type Date = db.Date
 
-// InstantOf returns t as an Instant. It drops fractions of a microsecond.
+// InstantOf converts a time to an Instant. It drops fractions of a microsecond.
 func InstantOf(t time.Time) Instant { return db.InstantOf(t) }
 
-// DateOf returns the UTC day of t.
+// DateOf returns the UTC day of a time.
 func DateOf(t time.Time) Date { return db.DateOf(t) }
 
 // ParseDate parses a day of the form YYYY-MM-DD.

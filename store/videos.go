@@ -123,7 +123,7 @@ type VideoQuery struct {
 	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
 	Words           *string      // words separated by spaces; the caption contains each of them, in upper or lower case
 	IncludeRemoved  bool         // include videos whose tracking was stopped
-	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped also selects stopped videos if IncludeRemoved is false
+	Status          *FetchStatus // only videos with this fetch status; for queue.FetchStopped, IncludeRemoved need not be set
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
@@ -168,7 +168,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListVideos returns a list of the videos that match the query.
+// ListVideos returns the same page as Videos, as a db.List.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
@@ -245,23 +245,23 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// addCollectionConditions adds the conditions on collections to q. If query.CollectionID is set, a video must be in this collection. If
-// query.Collections is set, it must be in at least one of these collections. If inOrder is true, the database reads the videos in the order of the
+// addCollectionConditions adds the query's conditions on collections to a database query. If query.CollectionID is set, a video must be in this
+// collection. If query.Collections is set, the video must be in at least one of these collections. If inOrder is true, the database reads the videos in the order of the
 // list and looks up the collections of each video. If inOrder is false, the database reads the videos of the collections and sorts them. It returns
 // ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
-		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
 		}
-		q = o.inCollections(q, []uuid.UUID{*query.CollectionID}, inOrder)
+		q = o.limitVideosToCollections(q, []uuid.UUID{*query.CollectionID}, inOrder)
 	}
 	if len(query.Collections) > 0 {
 		named, err := o.collectionsNamed(ctx, query.Collections)
 		if err != nil {
 			return nil, err
 		}
-		q = o.inCollections(q, named, inOrder)
+		q = o.limitVideosToCollections(q, named, inOrder)
 	}
 	return q.Session(&gorm.Session{}), nil
 }
@@ -276,8 +276,8 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 	return o.labelVideos(ctx, videos, maxBytes)
 }
 
-// videoCompleter returns a function that does the same as completeVideos for a single video. It returns nil if the labels with the version
-// v are not in memory.
+// videoCompleter returns a function that does the same as completeVideos for a single video. It returns nil if the labels of the given version
+// are not in memory.
 func (o *Org) videoCompleter(v Version) func(*Video) {
 	cached := o.s.labels.peek(o.id, v.labels)
 	if cached == nil {
@@ -290,8 +290,8 @@ func (o *Org) videoCompleter(v Version) func(*Video) {
 	}
 }
 
-// countVideos returns the number of videos that match the query. If the query has no filter, the number comes from the totals in v. Otherwise
-// countVideos counts the rows of filteredQuery.
+// countVideos returns the number of videos that match the query. If the query has no filter, the number comes from the totals in the given Version.
+// Otherwise countVideos counts the rows of filteredQuery.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filteredQuery *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():
@@ -320,7 +320,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	}
 	where(!query.IncludeRemoved && !isStopped(query.Status), "NOT videos.removed")
 	if query.Status != nil {
-		q = withStatus(q, "videos", *query.Status, o.s.db.Now())
+		q = filterByStatus(q, "videos", *query.Status, o.s.db.Now())
 	}
 	where(query.Username != nil, "videos.username = ?", query.Username)
 	where(query.LinkedAccountID != nil, "videos.linked_account_id = ?", query.LinkedAccountID)
@@ -353,7 +353,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 // Video returns the video that the ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
+	found, err := db.ReadRows(ctx, o.s.db, addVideoCondition(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
 	if err != nil {
 		return Video{}, err
 	}
@@ -366,7 +366,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 
 // videoID returns the id of the video that the ref names, or ErrNotFound if there is no such video.
 func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
-	err = o.s.db.EachRow(ctx, videoWhere(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
+	err = o.s.db.EachRow(ctx, addVideoCondition(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
 		return nil
 	})
@@ -376,8 +376,8 @@ func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err erro
 	return id, err
 }
 
-// videoWhere adds to q the condition that selects the video that the ref names.
-func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
+// addVideoCondition limits a query to the video that the ref names.
+func addVideoCondition(q *gorm.DB, ref VideoRef) *gorm.DB {
 	if ref.ID != uuid.Nil {
 		return q.Where("videos.id = ?", ref.ID)
 	}

@@ -121,7 +121,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	return lib
 }
 
-// isMatch returns true if the query q must return the video v. It implements the conditions of VideoQuery a second time, in a simple way.
+// isMatch returns true if a query must return a video. It implements the conditions of VideoQuery a second time, in a simple way.
 func (lib library) isMatch(q store.VideoQuery, v store.Video) bool {
 	in := func(name string) bool { return slices.Contains(lib.collections[name], v.ID) }
 	switch {
@@ -172,7 +172,7 @@ func columnValue(v store.Video, column string) *float64 {
 		"increase_14d": v.Increase14d, "increase_30d": v.Increase30d}[column]
 }
 
-// toFloat converts an integer to a floating-point number. It returns nil if n is nil.
+// toFloat converts an integer to a floating-point number. It converts nil to nil.
 func toFloat[N ~int32 | ~int64 | ~int](n *N) *float64 {
 	if n == nil {
 		return nil
@@ -180,8 +180,8 @@ func toFloat[N ~int32 | ~int64 | ~int](n *N) *float64 {
 	return new(float64(*n))
 }
 
-// compareVideos returns the comparison function for a list of videos with the order o. Videos without a value come last, and equal values are ordered
-// by id.
+// compareVideos returns a comparison function that sorts videos in the given order. Videos without a value come last, and equal values are ordered by
+// id.
 func compareVideos(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
 		ka, kb := columnValue(a, o.Column), columnValue(b, o.Column)
@@ -202,7 +202,7 @@ func compareVideos(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// expectedVideos returns the videos of lib that the query q must return, in the order of the query. The test compares them with the videos that the
+// expectedVideos returns the videos of the library that a query must return, in the order of the query. The test compares them with the videos that the
 // store returns.
 func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
@@ -211,7 +211,7 @@ func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	return out
 }
 
-// drawOptional draws nil in four of five cases, and otherwise one of the values.
+// drawOptional draws nil in four of five cases, and one of the values in one of five cases.
 func drawOptional[T any](t *rapid.T, name string, values ...T) *T {
 	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil
@@ -258,7 +258,7 @@ func idsOf(videos []store.Video) []uuid.UUID {
 }
 
 // readAllPages reads all pages of a query, and returns the ids of the videos on all pages. It requests the next page by a cursor if byCursor is true,
-// and otherwise by an offset.
+// and by an offset if byCursor is false.
 func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}

@@ -73,8 +73,8 @@ type NewWebhook struct {
 	Secret      []byte      // the encrypted secret
 }
 
-// CreateWebhook makes an enabled webhook. From now on, the organisation's events are recorded. If a webhook with n.ID exists, an earlier
-// attempt of the request made the webhook, but its server crashed before it answered; the webhook then gets the secret n.Secret.
+// CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. If a webhook with n.ID exists, an earlier
+// attempt of the request made it, but the server crashed before it answered. In this case, the webhook only gets the secret n.Secret.
 // CreateWebhook returns *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
 func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
 	now := o.s.db.Now()
@@ -83,7 +83,7 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 	}
 	w := Webhook{OrganisationID: o.id, ID: n.ID, URL: n.URL, Description: n.Description, EventTypes: eventTypeList(n.Types).String(), Enabled: true,
 		CreatedAt: now, UpdatedAt: now, Secret: n.Secret}
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		repeated := db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
 		if repeated.Error != nil || repeated.RowsAffected > 0 {
 			return repeated.Error
@@ -144,7 +144,7 @@ type WebhookChange struct {
 // failures becomes 0, and the deliveries that have attempts left are sent.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
-	err := o.change(ctx, func(tx *gorm.DB) (err error) {
+	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
 		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disableWebhook marks the webhook w as disabled, without saving w, and removes the webhook from the queue of webhooks. The webhook's deliveries
-// keep their remaining attempts.
+// disableWebhook sets the fields of a webhook that mark it as disabled, and removes the webhook from the queue of webhooks. The caller must save the
+// fields. The webhook's deliveries keep their remaining attempts.
 func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
@@ -190,7 +190,7 @@ func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 
 // DeleteWebhook deletes a webhook. Its deliveries are deleted with their events. DeleteWebhook returns ErrNotFound for an unknown id.
 func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
-	return o.change(ctx, func(tx *gorm.DB) error {
+	return o.changeData(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM webhooks WHERE organisation_id = ? AND id = ?", o.id, id)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
 			return db.NotFound("webhook", id.String())
@@ -208,7 +208,7 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 // In this case RotateWebhookSecret replaces only that secret, and does not change the previous secret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
-	err := o.change(ctx, func(tx *gorm.DB) (err error) {
+	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
 		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 // already has a delivery whose id is effectID, an earlier attempt of the request made this delivery, and TestWebhook only returns it.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		w, repeated, err := o.enabledWebhook(tx, id, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
@@ -246,7 +246,7 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 		if err := recorder.Save(); err != nil {
 			return err
 		}
-		if err := endPause(tx, o.id, w.ID); err != nil {
+		if err := endWebhookPause(tx, o.id, w.ID); err != nil {
 			return err
 		}
 		return db.Scoped(tx, "webhook_deliveries", o.id).Where("position = ?", recorder.pending[0].Position).Take(&made).Error
@@ -281,7 +281,7 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 // made this delivery, and ReplayDelivery only returns it.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		_, repeated, err := o.enabledWebhook(tx, webhook, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
@@ -300,10 +300,10 @@ func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUI
 		if err := tx.Create(&made).Error; err != nil {
 			return err
 		}
-		if err := endPause(tx, o.id, webhook); err != nil {
+		if err := endWebhookPause(tx, o.id, webhook); err != nil {
 			return err
 		}
-		return makeDue(tx, now, []db.RowKey{{Org: o.id, ID: webhook}})
+		return makeWebhooksDue(tx, now, []db.RowKey{{Org: o.id, ID: webhook}})
 	})
 	return made, err
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-func must[T any](t *testing.T) func(T, error) T {
+func requireValue[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -34,9 +34,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// extract writes the files of a tar archive into a folder. It returns a map from the names of the archive's entries to their
-// headers.
-func extract(t *testing.T, packed io.Reader, folder string) map[string]*tar.Header {
+// extractTar writes the files of a tar archive into a folder. It returns the headers of the archive's files and folders by their names.
+func extractTar(t *testing.T, packed io.Reader, folder string) map[string]*tar.Header {
 	t.Helper()
 	found := map[string]*tar.Header{}
 	for archive := tar.NewReader(packed); ; {
@@ -52,7 +51,7 @@ func extract(t *testing.T, packed io.Reader, folder string) map[string]*tar.Head
 			continue
 		}
 		path := filepath.Join(folder, filepath.Base(header.Name))
-		if err := os.WriteFile(path, must[[]byte](t)(io.ReadAll(archive)), header.FileInfo().Mode()); err != nil {
+		if err := os.WriteFile(path, requireValue[[]byte](t)(io.ReadAll(archive)), header.FileInfo().Mode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +68,7 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 
 	check := exec.Command("sha256sum", "--check", "--strict", "checksums.txt")
 	check.Dir = out
-	checked := string(must[[]byte](t)(check.CombinedOutput()))
+	checked := string(requireValue[[]byte](t)(check.CombinedOutput()))
 	archive := "reeltally_" + r.version + "_linux_" + runtime.GOARCH
 	for _, name := range []string{archive + ".tar.gz", "sbom.cdx.json", "provenance.json"} {
 		if !strings.Contains(checked, name+": OK") {
@@ -78,9 +77,9 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 	}
 
 	unpacked := t.TempDir()
-	packed := must[*os.File](t)(os.Open(filepath.Join(out, archive+".tar.gz")))
+	packed := requireValue[*os.File](t)(os.Open(filepath.Join(out, archive+".tar.gz")))
 	defer func() { _ = packed.Close() }()
-	entries := extract(t, must[*gzip.Reader](t)(gzip.NewReader(packed)), unpacked)
+	entries := extractTar(t, requireValue[*gzip.Reader](t)(gzip.NewReader(packed)), unpacked)
 	for _, name := range []string{"reeltally", "server", "collector", "LICENSE", "README.md"} {
 		if header := entries[archive+"/"+name]; header == nil || !header.ModTime.Equal(r.time) {
 			t.Errorf("the archive must have the file %s with the time of the commit, %s, but has %+v", name, r.time, header)
@@ -90,8 +89,8 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 	requireUpWorks(t, filepath.Join(out, archive+".tar.gz"), r)
 
 	var bom cdx.BOM
-	decode(t, filepath.Join(out, "sbom.cdx.json"), &bom)
-	info := must[*buildinfo.BuildInfo](t)(buildinfo.ReadFile(filepath.Join(unpacked, "server")))
+	decodeJSONFile(t, filepath.Join(out, "sbom.cdx.json"), &bom)
+	info := requireValue[*buildinfo.BuildInfo](t)(buildinfo.ReadFile(filepath.Join(unpacked, "server")))
 	listed := map[string]string{}
 	for _, component := range *bom.Components {
 		listed[component.Name] = component.Version
@@ -114,8 +113,8 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 			}
 		}
 	}
-	decode(t, filepath.Join(out, "provenance.json"), &statement)
-	if len(statement.Subject) != 2 || statement.Subject[0].Digest.SHA256 != must[string](t)(checksum(filepath.Join(out, statement.Subject[0].Name))) {
+	decodeJSONFile(t, filepath.Join(out, "provenance.json"), &statement)
+	if len(statement.Subject) != 2 || statement.Subject[0].Digest.SHA256 != requireValue[string](t)(fileChecksum(filepath.Join(out, statement.Subject[0].Name))) {
 		t.Errorf("the provenance must name two files with their SHA-256, but has the subjects %+v", statement.Subject)
 	}
 	if got := statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest.GitCommit; got != r.revision {
@@ -127,52 +126,51 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 	if err := again.writeImages([]image{{r.targets[0], unpacked}}); err != nil {
 		t.Fatal(err)
 	}
-	first, second := must[[]byte](t)(os.ReadFile(filepath.Join(out, "image", "index.json"))), must[[]byte](t)(os.ReadFile(filepath.Join(again.out, "image", "index.json")))
+	first, second := requireValue[[]byte](t)(os.ReadFile(filepath.Join(out, "image", "index.json"))), requireValue[[]byte](t)(os.ReadFile(filepath.Join(again.out, "image", "index.json")))
 	if string(first) != string(second) {
-		t.Errorf("the same programs give another image:\n%s\n%s", first, second)
+		t.Errorf("two builds from the same programs must give equal images, but the index files are:\n%s\n%s", first, second)
 	}
 }
 
-func decode(t *testing.T, path string, into any) {
+func decodeJSONFile(t *testing.T, path string, into any) {
 	t.Helper()
-	if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(path)), into); err != nil {
+	if err := json.Unmarshal(requireValue[[]byte](t)(os.ReadFile(path)), into); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// requireProgramRuns fails the test unless the program prints its version, and its file does not contain the path of the repository.
+// requireProgramRuns fails the test if the program does not print its version, or if its file contains the path of the repository.
 func requireProgramRuns(t *testing.T, program, version string) {
 	t.Helper()
-	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
+	printed := string(requireValue[[]byte](t)(exec.Command(program, "version").Output()))
 	if printed != "reeltally "+version+"\n" {
 		t.Errorf("the command `%s version` prints %q instead of the version %q", program, printed, version)
 	}
-	root := must[string](t)(filepath.Abs("../.."))
-	if strings.Contains(string(must[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
+	root := requireValue[string](t)(filepath.Abs("../.."))
+	if strings.Contains(string(requireValue[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
 		t.Errorf("%s contains the path of the repository on the machine that built it", program)
 	}
 }
 
-// requireUpWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive and
-// start `reeltally up`. requireUpWorks fails the test unless the API answers a request with the printed token, and the program stops when it
-// gets a signal.
+// requireUpWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
+// and start `reeltally up`. The API must then answer a request that carries the printed token. At SIGINT, the program must stop.
 func requireUpWorks(t *testing.T, archive string, r release) {
 	t.Helper()
-	_, commands, _ := strings.Cut(string(must[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
+	_, commands, _ := strings.Cut(string(requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
 	commands, _, _ = strings.Cut(commands, "```")
 	if !strings.Contains(commands, "\n./reeltally up ") || !strings.Contains(commands, "_linux_amd64.tar.gz ") {
 		t.Fatalf("the first commands of README.md do not start reeltally up from an archive:\n%s", commands)
 	}
 	folder := t.TempDir()
-	packed := must[[]byte](t)(os.ReadFile(archive))
+	packed := requireValue[[]byte](t)(os.ReadFile(archive))
 	if err := os.WriteFile(filepath.Join(folder, filepath.Base(archive)), packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commands = strings.NewReplacer("amd64", runtime.GOARCH, "./reeltally up", "exec ./reeltally up").Replace(commands) // with exec, the signal reaches the program and not only the shell
+	commands = strings.NewReplacer("amd64", runtime.GOARCH, "./reeltally up", "exec ./reeltally up").Replace(commands) // exec replaces the shell by the program, so that the program gets the signal
 	up := exec.Command("bash", "-e", "-c", commands)
 	up.Dir = folder
 	up.Env = []string{"HOME=" + up.Dir, "PATH=" + os.Getenv("PATH"), "REELTALLY_LISTEN=127.0.0.1:0"}
-	printed := must[io.ReadCloser](t)(up.StdoutPipe())
+	printed := requireValue[io.ReadCloser](t)(up.StdoutPipe())
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +185,10 @@ func requireUpWorks(t *testing.T, archive string, r release) {
 			token = text
 		}
 	}
-	request := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/videos?limit=1", nil))
+	request := requireValue[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/videos?limit=1", nil))
 	request.Header.Set("Authorization", "Bearer "+token)
-	response := must[*http.Response](t)(http.DefaultClient.Do(request))
-	body := string(must[[]byte](t)(io.ReadAll(response.Body)))
+	response := requireValue[*http.Response](t)(http.DefaultClient.Do(request))
+	body := string(requireValue[[]byte](t)(io.ReadAll(response.Body)))
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || !strings.Contains(body, `"latest_views"`) || response.Header.Get("ReelTally-Sandbox") != "true" {
 		t.Errorf("`reeltally up` of version %s answers GET /videos with the status %d and the body %s", r.version, response.StatusCode, body)
@@ -204,28 +202,29 @@ func requireUpWorks(t *testing.T, archive string, r release) {
 	}
 }
 
-// requireImage fails the test unless the folder "image" in out is a valid OCI image layout, its image has an unprivileged user, and the
-// programs in the image run. The health check of the image must succeed if a server answers with 200, and fail if it answers with 503.
+// requireImage checks the container image in the folder out/image. The folder must be a valid OCI image layout. The image must have an
+// unprivileged user, and its programs must run. Its health check must succeed if a server answers with 200, and fail if the server answers
+// with 503.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
-	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))
+	index := requireValue[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))
 	if err := validate.Index(index); err != nil {
 		t.Fatal(err)
 	}
-	manifest := must[*v1.IndexManifest](t)(index.IndexManifest())
+	manifest := requireValue[*v1.IndexManifest](t)(index.IndexManifest())
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Platform.Architecture != runtime.GOARCH {
 		t.Fatalf("the image must have only the platform of this machine, but has %+v", manifest.Manifests)
 	}
-	built := must[v1.Image](t)(index.Image(manifest.Manifests[0].Digest))
-	config := must[*v1.ConfigFile](t)(built.ConfigFile()).Config
+	built := requireValue[v1.Image](t)(index.Image(manifest.Manifests[0].Digest))
+	config := requireValue[*v1.ConfigFile](t)(built.ConfigFile()).Config
 	if config.User != "65532:65532" || config.Entrypoint[0] != "/reeltally" || config.Labels["org.opencontainers.image.revision"] != r.revision {
 		t.Errorf("the image must have the user 65532:65532, the entry point /reeltally and the commit %s, but has the configuration %+v", r.revision, config)
 	}
-	layers := must[[]v1.Layer](t)(built.Layers())
+	layers := requireValue[[]v1.Layer](t)(built.Layers())
 	folder := t.TempDir()
-	content := must[io.ReadCloser](t)(layers[0].Uncompressed())
+	content := requireValue[io.ReadCloser](t)(layers[0].Uncompressed())
 	defer func() { _ = content.Close() }()
-	entries := extract(t, content, folder)
+	entries := extractTar(t, content, folder)
 	if data := entries["data/"]; data == nil || data.Uid != user {
 		t.Errorf("the image must have a folder data that belongs to the user %d, but has %+v", user, data)
 	}
@@ -239,7 +238,7 @@ func requireImage(t *testing.T, out string, r release) {
 	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		health := exec.Command(filepath.Join(folder, config.Healthcheck.Test[1]), config.Healthcheck.Test[2], server.URL+"/readyz")
 		if out, err := health.CombinedOutput(); (err == nil) != (status == http.StatusOK) {
-			t.Errorf("the server answers with status %d, and the health check ends with the error %v: %s", status, err, out)
+			t.Errorf("if the server answers with status %d, the health check must not end with the error %v: %s", status, err, out)
 		}
 	}
 }

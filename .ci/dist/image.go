@@ -43,7 +43,7 @@ func (r *release) writeImages(images []image) error {
 // newImage returns the variant of the container image for one platform. The image contains only the programs and the folders /data and
 // /tmp. It needs no files of root certificates, because the programs contain them.
 func (r *release) newImage(i image) (v1.Image, error) {
-	content, err := r.layerOf(i)
+	content, err := r.layerContent(i)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (r *release) newImage(i image) (v1.Image, error) {
 	return mutate.ConfigFile(built, config)
 }
 
-// layerOf returns the files and folders of a variant of the container image as a tar archive.
-func (r *release) layerOf(i image) ([]byte, error) {
+// layerContent returns a tar archive of the files and folders that the container image has on one platform.
+func (r *release) layerContent(i image) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
 	for _, folder := range []struct {

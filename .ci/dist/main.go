@@ -80,7 +80,7 @@ func (r *release) build() error {
 	for n, t := range r.targets {
 		fmt.Fprintf(os.Stderr, "building for %s/%s (%d of %d)\n", t.system, t.architecture, n+1, len(r.targets))
 		folder := filepath.Join(work, t.system+"-"+t.architecture)
-		if err := r.compile(t, folder); err != nil {
+		if err := r.compilePrograms(t, folder); err != nil {
 			return err
 		}
 		if err := modules.addPrograms(t, folder); err != nil {
@@ -133,8 +133,8 @@ func (r *release) readCommit() (err error) {
 	return err
 }
 
-// compile builds all programs for a target into a folder. The programs are static and contain no path of this machine.
-func (r *release) compile(t target, folder string) error {
+// compilePrograms builds all programs for a target into a folder. The programs are static and contain no path of this machine.
+func (r *release) compilePrograms(t target, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -159,14 +159,14 @@ func (r *release) checksums() (map[string]string, error) {
 		if entry.IsDir() {
 			continue
 		}
-		if sums[entry.Name()], err = checksum(filepath.Join(r.out, entry.Name())); err != nil {
+		if sums[entry.Name()], err = fileChecksum(filepath.Join(r.out, entry.Name())); err != nil {
 			return nil, err
 		}
 	}
 	return sums, nil
 }
 
-func checksum(path string) (string, error) {
+func fileChecksum(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err

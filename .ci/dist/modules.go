@@ -61,8 +61,8 @@ func (r *release) writeModules(m modules) (err error) {
 	return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 }
 
-// writeProvenance writes provenance.json: an unsigned statement, in the format of in-toto, that the files of the release were built from
-// the commit.
+// writeProvenance writes provenance.json, an unsigned statement in the format of in-toto. It says that the files of the release were built
+// from the commit.
 func (r *release) writeProvenance(files map[string]string, compiler string) error {
 	type object = map[string]any
 	var subjects []object

@@ -8,8 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// These constants are the outcomes of a test, from the best to the worst. A test can run several times (go test -count). Then its worst
-// outcome counts.
+// These constants are the outcomes of a test. If a test runs several times (go test -count), its worst outcome counts.
 const (
 	missing    = "-" // the test did not run on this database engine
 	passed     = "ok"
@@ -18,11 +17,10 @@ const (
 	failed     = "FAIL"
 )
 
-// badness has all outcomes, from the best to the worst.
-var badness = []string{missing, passed, skipped, unfinished, failed}
+// outcomeOrder lists the outcomes from the best to the worst.
+var outcomeOrder = []string{missing, passed, skipped, unfinished, failed}
 
-// testName is the package and the name of a test. If the name contains a database engine, as TestVideos/sqlite does, testName can have * in place
-// of the engine.
+// testName is the package and the name of a test. The name can have * in place of a database engine, as in TestVideos/*.
 type testName struct{ pkg, name string }
 
 // outcomes has the worst outcome of each test so far.
@@ -50,7 +48,7 @@ func (o outcomes) addEvent(e event) {
 
 // recordEnd records the outcome of one run of a test. If an earlier run of this test had a worse outcome, recordEnd keeps the worse one.
 func (o outcomes) recordEnd(t testName, outcome string) {
-	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
+	if o[t] == unfinished || slices.Index(outcomeOrder, o[t]) < slices.Index(outcomeOrder, outcome) {
 		o[t] = outcome
 	}
 }
@@ -97,8 +95,8 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// splitEngine replaces the name of a database engine in the name of a test by *, and returns the new name and the engine. If the name contains no
-// engine, splitEngine returns the name unchanged, and "" as the engine.
+// splitEngine splits TestVideos/sqlite into TestVideos/* and sqlite. If the name of the test contains no database engine, it returns the
+// name unchanged, and an empty engine.
 func splitEngine(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {

@@ -56,8 +56,8 @@ type event struct {
 	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. At each tick, run
-// prints which packages are running if it has printed nothing since the tick before.
+// run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. If run has printed
+// nothing between two ticks, it prints which packages are running.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {
@@ -87,7 +87,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.print(line) // not an event: a program has written this line to standard output
+				p.printText(line) // not an event: a program has written this line to standard output
 			default:
 				p.addEvent(e)
 				o.addEvent(e)

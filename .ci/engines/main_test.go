@@ -36,8 +36,8 @@ func runEvents(opts options, events ...string) (output string, err error) {
 	return out.String(), err
 }
 
-// cellsOf finds the line of the table that begins with the given cell, and returns the other cells of this line.
-func cellsOf(t *testing.T, table, name string) []string {
+// tableRow returns the cells of the table row that begins with the given name, without the name.
+func tableRow(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {
 		if cells := strings.Fields(line); len(cells) > 0 && cells[0] == name {
@@ -51,7 +51,7 @@ func cellsOf(t *testing.T, table, name string) []string {
 func TestRun_printsATableOfTestCases(t *testing.T) {
 	t.Parallel()
 
-	t.Run("passes when each case passed on each engine", func(t *testing.T) {
+	t.Run("each case passed on each engine", func(t *testing.T) {
 		t.Parallel()
 		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
@@ -69,15 +69,15 @@ func TestB(t *testing.T) {
 func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
 `)
 		require.NoError(t, err)
-		require.Equal(t, []string{"sqlite", "postgres"}, cellsOf(t, table, "toy"))
-		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestA/*/keeps_a_name"))
-		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestB/*"))
+		require.Equal(t, []string{"sqlite", "postgres"}, tableRow(t, table, "toy"))
+		require.Equal(t, []string{"ok", "ok"}, tableRow(t, table, "TestA/*/keeps_a_name"))
+		require.Equal(t, []string{"ok", "ok"}, tableRow(t, table, "TestB/*"))
 		require.NotContains(t, table, "TestPlain")
 		require.NotContains(t, table, "TestA/*  ", "a test with subtests must not count as a test case")
 		require.Contains(t, table, "2 cases passed on sqlite and postgres.")
 	})
 
-	t.Run("fails when a case ran on one engine only", func(t *testing.T) {
+	t.Run("a case ran on one engine only", func(t *testing.T) {
 		t.Parallel()
 		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
@@ -90,10 +90,10 @@ func TestA(t *testing.T) {
 `)
 		require.ErrorContains(t, err, "toy TestA/*/y, sqlite: did not run")
 		require.NotContains(t, err.Error(), "TestA/*/x")
-		require.Equal(t, []string{"-", "ok"}, cellsOf(t, table, "TestA/*/y"))
+		require.Equal(t, []string{"-", "ok"}, tableRow(t, table, "TestA/*/y"))
 	})
 
-	t.Run("fails when a case was skipped, failed or panicked", func(t *testing.T) {
+	t.Run("cases were skipped, failed and panicked", func(t *testing.T) {
 		t.Parallel()
 		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
@@ -115,18 +115,18 @@ func TestC(t *testing.T) {
 `)
 		require.ErrorContains(t, err, "toy TestA/*, postgres: skipped")
 		require.ErrorContains(t, err, "toy TestB/*, sqlite: failed")
-		require.Equal(t, []string{"ok", "skipped"}, cellsOf(t, table, "TestA/*"))
-		require.Equal(t, []string{"FAIL", "ok"}, cellsOf(t, table, "TestB/*"))
-		require.Equal(t, []string{"-", "FAIL"}, cellsOf(t, table, "TestC/*/dies"))
+		require.Equal(t, []string{"ok", "skipped"}, tableRow(t, table, "TestA/*"))
+		require.Equal(t, []string{"FAIL", "ok"}, tableRow(t, table, "TestB/*"))
+		require.Equal(t, []string{"-", "FAIL"}, tableRow(t, table, "TestC/*/dies"))
 	})
 
-	t.Run("fails when a test without an engine was skipped", func(t *testing.T) {
+	t.Run("a test without an engine was skipped", func(t *testing.T) {
 		t.Parallel()
 		_, err := runGoTest(t, options{}, `func TestA(t *testing.T) { t.Skip("no browser") }`)
 		require.ErrorContains(t, err, "skipped tests:\n  toy TestA")
 	})
 
-	t.Run("allows skipped tests in short mode", func(t *testing.T) {
+	t.Run("skipped tests in short mode", func(t *testing.T) {
 		t.Parallel()
 		short := both
 		short.short = true
@@ -151,19 +151,19 @@ func TestC(t *testing.T) { t.Skip("long") }
 		require.ErrorContains(t, err, "TestA/*, postgres: did not run")
 	})
 
-	t.Run("fails when no case ran", func(t *testing.T) {
+	t.Run("no case ran", func(t *testing.T) {
 		t.Parallel()
 		_, err := runGoTest(t, both, "func TestPlain(t *testing.T) {}\n")
 		require.ErrorContains(t, err, "no test case ran")
 	})
 
-	t.Run("fails when a test did not end", func(t *testing.T) {
+	t.Run("a test did not end", func(t *testing.T) {
 		t.Parallel()
 		_, err := runEvents(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
 		require.ErrorContains(t, err, "TestA/*, sqlite: did not end")
 	})
 
-	t.Run("reports the worst outcome of several runs", func(t *testing.T) {
+	t.Run("a test failed once and then passed", func(t *testing.T) {
 		t.Parallel()
 		var events []string
 		for _, action := range []string{"run", "fail", "run", "pass"} {
@@ -177,14 +177,14 @@ func TestC(t *testing.T) { t.Skip("long") }
 func TestRun_printsWhatGoTestPrints(t *testing.T) {
 	t.Parallel()
 
-	t.Run("prints only the last line of a package that passed if no engines are given", func(t *testing.T) {
+	t.Run("a package passed", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
 		require.NoError(t, err)
 		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
 	})
 
-	t.Run("prints the output of failed tests only", func(t *testing.T) {
+	t.Run("a package has passed and failed tests", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `
 func TestA(t *testing.T) {
@@ -198,7 +198,7 @@ func TestA(t *testing.T) {
 		require.NotContains(t, output, "=== RUN")
 	})
 
-	t.Run("prints a panic with its stack", func(t *testing.T) {
+	t.Run("a test panicked", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
 		require.ErrorContains(t, err, "toy TestA")
@@ -206,7 +206,7 @@ func TestA(t *testing.T) {
 		require.Contains(t, output, "toy_test.go:")
 	})
 
-	t.Run("prints the errors of a package that does not build", func(t *testing.T) {
+	t.Run("a package does not build", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { nowhere() }`)
 		require.ErrorContains(t, err, "does not build")
@@ -214,14 +214,14 @@ func TestA(t *testing.T) {
 		require.Contains(t, output, "FAIL\ttoy [build failed]")
 	})
 
-	t.Run("prints the output of a package that did not end", func(t *testing.T) {
+	t.Run("a package did not end", func(t *testing.T) {
 		t.Parallel()
 		output, err := runEvents(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
 		require.ErrorContains(t, err, "failed:\n  toy")
 		require.Equal(t, "half a\n", output)
 	})
 
-	t.Run("prints a line unchanged if it is not an event", func(t *testing.T) {
+	t.Run("a line is not an event", func(t *testing.T) {
 		t.Parallel()
 		output, err := runEvents(options{}, "not an event")
 		require.NoError(t, err)
@@ -240,10 +240,10 @@ func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	p.addEvent(event{Action: "pass", Package: "slow", Test: "TestA"})
 	p.printProgress()
 	require.Equal(t, "... 1 tests ended, running: slow\n", out.String())
-	p.print("ok\n")
+	p.printText("ok\n")
 	out.Reset()
 	p.printProgress()
-	require.Empty(t, out.String(), "right after other output, no progress may be printed")
+	require.Empty(t, out.String(), "after other output, the next call of printProgress must print nothing")
 	p.printProgress()
 	require.NotEmpty(t, out.String())
 }

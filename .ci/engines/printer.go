@@ -29,8 +29,8 @@ func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, running: map[string]*packageOutput{}, silent: true}
 }
 
-// print writes text immediately.
-func (p *printer) print(text string) {
+// printText writes a text immediately.
+func (p *printer) printText(text string) {
 	p.silent = false
 	fmt.Fprint(p.w, text)
 }
@@ -47,11 +47,11 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// addEvent stores the output in event e until its package ends, and then prints the output of the package.
+// addEvent stores the output of a test until the test's package ends. Then it prints the output of the package.
 func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":
-		p.print(e.Output)
+		p.printText(e.Output)
 		return
 	case "build-fail":
 		p.failed = append(p.failed, e.ImportPath+" does not build")
@@ -88,7 +88,7 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 			line.Test != "" && out.isLeftOut(line) || line.Output == "PASS\n" {
 			continue
 		}
-		p.print(line.Output)
+		p.printText(line.Output)
 	}
 	if e.Action == "fail" {
 		p.failed = append(p.failed, e.Package)

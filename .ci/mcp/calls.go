@@ -5,10 +5,10 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // a map from the names of values that later calls need to their paths in the result
+	saves     map[string]string // the key is the name under which a value of the result is saved; the value is its path, such as "data.0.ad_id"
 }
 
-// calls has at least one call of every tool of the server. In this order, each value is saved before it is used.
+// calls has at least one call of every tool of the server. A call that saves a value stands before the calls that use the value.
 var calls = []call{
 	{tool: "authenticate"},
 	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},

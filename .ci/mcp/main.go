@@ -35,14 +35,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: mcp URL TOKEN")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Stdout, os.Args[1], os.Args[2]); err != nil {
+	if err := runChecks(context.Background(), os.Stdout, os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "mcp:", err)
 		os.Exit(1)
 	}
 }
 
-// run runs all checks against the server and returns the joined errors.
-func run(ctx context.Context, w io.Writer, server, token string) error {
+// runChecks runs all checks against the server and returns the joined errors.
+func runChecks(ctx context.Context, w io.Writer, server, token string) error {
 	target, err := url.Parse(server)
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ func (j checker) checkTools(ctx context.Context) error {
 	return nil
 }
 
-// callTool calls a tool through the MCP inspector. It replaces each {name} in the arguments by known[name], a value that an earlier call
-// saved. After the call, it saves those values of the result that c.saves lists.
+// callTool calls a tool through the MCP inspector. In the arguments, it replaces each name in braces by the known value of this name. After
+// the call, it adds the values that the call saves to the known values.
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

@@ -1,6 +1,6 @@
 // Command statements reads the SQL statements that tests of the store have recorded, and prints docs/evidence/statements.md. The page shows
-// that the check of statements refuses each statement from which a condition on the organisation was removed. It also shows which nodes of
-// a Citus cluster run each statement.
+// what happens if a condition on the organisation is removed from a statement: the check of statements refuses the statement. It also shows
+// which nodes of a Citus cluster run each statement.
 //
 //	statements FOLDER > docs/evidence/statements.md
 //
@@ -30,14 +30,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: statements FOLDER")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Stdout); err != nil {
+	if err := writePage(os.Args[1], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "statements:", err)
 		os.Exit(1)
 	}
 }
 
-// run reads the statements in a folder and writes the page about them to w. If it returns an error, it has written nothing.
-func run(folder string, w io.Writer) error {
+// writePage reads the statements in a folder and writes the page about them. If it returns an error, it has written nothing.
+func writePage(folder string, w io.Writer) error {
 	statements, err := readStatements(folder)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 type engineCounts struct {
 	statements int            // number of all statements
 	restricted int            // number of statements with a mutant that the check must refuse
-	mutants    map[string]int // a map from the kind of the removed condition (Mutant.Without) to the number of mutants that the check must refuse
+	mutants    map[string]int // number of mutants that the check must refuse, by the kind of the removed condition (Mutant.Without)
 	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
@@ -146,7 +146,6 @@ func (p *page) addStatement(s storetest.RecordedStatement) error {
 	return errors.Join(failures...)
 }
 
-// addRoute adds a statement for Citus to the routes.
 func (p *page) addRoute(s storetest.RecordedStatement) error {
 	nodes, tables, err := storetest.NodesOf(s.Text)
 	if err != nil || len(tables) == 0 {
@@ -165,7 +164,6 @@ func (p *page) addRoute(s storetest.RecordedStatement) error {
 	return nil
 }
 
-// text returns the text of the page.
 func (p *page) text() string {
 	var b strings.Builder
 	b.WriteString(`# Statements of the store

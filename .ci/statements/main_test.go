@@ -23,7 +23,7 @@ func pageOf(t *testing.T, texts ...string) (string, error) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "1.jsonl"), lines.Bytes(), 0o600))
 	var out bytes.Buffer
-	err := run(folder, &out)
+	err := writePage(folder, &out)
 	return out.String(), err
 }
 
@@ -53,10 +53,10 @@ func TestStatements_failsIfTheCheckAcceptsAStatementWithoutACondition(t *testing
 	t.Parallel()
 	// The two conditions are equal. So if one of them is removed, the statement is still restricted, and the check accepts it.
 	_, err := pageOf(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
-	require.ErrorContains(t, err, "accepts a statement without the condition")
+	require.ErrorContains(t, err, "the check accepts a statement without the condition")
 }
 
 func TestStatements_failsWithoutRecordedStatements(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run(t.TempDir(), &bytes.Buffer{}), "has no recorded statements")
+	require.ErrorContains(t, writePage(t.TempDir(), &bytes.Buffer{}), "has no recorded statements")
 }

@@ -11,9 +11,9 @@ import (
 const (
 	width     = 960.0
 	barLeft   = 440.0 // x coordinate at which the bars begin
-	barWidth  = 380.0 // width of the longest bars; a bar has this width if its ratio is at least maxShare times the goal
+	barWidth  = 380.0 // width of the longest bars
 	rowHeight = 20.0
-	maxShare  = 2.0 // highest share (ratio divided by goal) that a bar can show; the bars of higher shares have the same length
+	maxShare  = 2.0 // highest share (ratio divided by goal) that a bar can show; every higher share has a bar of this length
 )
 
 const style = `  <style>

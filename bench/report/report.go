@@ -103,8 +103,8 @@ func (r Result) formatGoal() string {
 	return fmt.Sprintf("≤ %.1f", r.Goal)
 }
 
-// Missed returns the number of results that miss their goal by more than the factor Slack.
-func (r Report) Missed() int {
+// CountMissed returns the number of results that miss their goal by more than the factor Slack.
+func (r Report) CountMissed() int {
 	n := 0
 	for _, result := range r.Results {
 		if result.Verdict() == "missed" {
@@ -140,8 +140,8 @@ const (
 	End   = "<!-- End of the text that is written by `make bench DOCS=1`. -->\n"
 )
 
-// Page returns a copy of the document in which the results of r replace the text between the lines Begin and End. It returns an error if
-// the document lacks one of these lines.
+// Page returns a copy of the document in which the results of this report replace the text between the lines Begin and End. It returns an
+// error if the document lacks one of these lines.
 func (r Report) Page(document string) (string, error) {
 	before, rest, found := strings.Cut(document, Begin)
 	_, after, ended := strings.Cut(rest, End)

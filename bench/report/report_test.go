@@ -23,10 +23,10 @@ func TestVerdict_comparesTheRatioWithTheGoal(t *testing.T) {
 	}
 }
 
-func TestReport_countsAResultAsMissedOnlyIfItMissesTheGoalByMoreThanTheTolerance(t *testing.T) {
+func TestReport_countsResultsOutsideTheToleranceAsMissed(t *testing.T) {
 	t.Parallel()
 	r := report.Report{Results: []report.Result{{Ratio: 1, Goal: 1}, {Ratio: 1.2, Goal: 1}, {Ratio: 1.3, Goal: 1}, {Ratio: 2, Goal: 4, AtLeast: true}}}
-	require.Equal(t, 2, r.Missed())
+	require.Equal(t, 2, r.CountMissed())
 	require.Contains(t, r.Table(), "Goals met: 1 of 4. Missed by at most 25 %: 1. Missed by more: 2.")
 }
 

@@ -1,5 +1,5 @@
-// Command collector fetches the numbers of tracked videos and accounts from the sources. Its code is collect.Command in cmd/internal/collect,
-// which runs package collector.
+// Command collector fetches the numbers of tracked videos and accounts from the sources. It runs collect.Command, which is in the folder
+// cmd/internal/collect.
 package main
 
 import (

@@ -16,18 +16,18 @@ import (
 const sigterm = syscall.SIGTERM
 
 // Two collectors use one PostgreSQL database, in which 5,000 videos are due. Each video must be fetched once, by one of the two collectors.
-func TestCollectors_eachVideoIsFetchedByOnlyOneOfThem(t *testing.T) {
+func TestCollectors_fetchEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")
 	s.collector.stop(t, sigterm)
 	const youtube, tiktok, bulk = 4500, 500, 50
 	videos := append(s.publicVideos(t, link.YouTube, youtube, 4), s.publicVideos(t, link.TikTok, tiktok, 4)...)
 	for chunk := range slices.Chunk(videos, bulk) {
-		a, b := s.trackLinks(t, linksOf(chunk))
+		a, b := s.trackLinks(t, videoLinks(chunk))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		require.True(t, b.TrackingEnqueued)
 	}
-	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, s.control+"calls", "", nil).status)
+	require.Equal(t, http.StatusNoContent, requireResponse(t, http.MethodDelete, s.control+"calls", "", nil).status)
 	first, second := s.startCollector(t), s.startCollector(t)
 	s.awaitNumbers(t, youtube+tiktok, time.Minute)
 

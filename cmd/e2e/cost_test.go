@@ -31,15 +31,15 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server of s and returns a meter for its process. postmasterPID is the process id of PostgreSQL's main process.
+// startMetered starts the server and returns a meter for its process. postmasterPID is the process id of PostgreSQL's main process.
 func startMetered(t *testing.T, s *stack, postmasterPID int) *meter {
 	t.Helper()
 	s.startServer(t)
 	return &meter{s.server.cmd.Process.Pid, postmasterPID, loggedAddress(t, s.server, "serving metrics")}
 }
 
-// postmasterOf returns the process id of the main process of the PostgreSQL server to which db belongs.
-func postmasterOf(t *testing.T, db *storetest.DB) int {
+// findPostmaster returns the process id of the main process of the PostgreSQL server to which db belongs.
+func findPostmaster(t *testing.T, db *storetest.DB) int {
 	t.Helper()
 	lines := storetest.Column[string](t, db, "SELECT pg_read_file('postmaster.pid')")
 	require.Len(t, lines, 1)
@@ -114,7 +114,7 @@ func (m *meter) memorySize(name string) (int64, error) {
 // this memory without increasing the resident size, so the meter counts it as free.
 func (m *meter) reusableMemory(t *testing.T) int64 {
 	t.Helper()
-	a := call(t, http.MethodGet, m.metrics, "", nil)
+	a := requireResponse(t, http.MethodGet, m.metrics, "", nil)
 	require.Equal(t, http.StatusOK, a.status)
 	value := func(name string) int64 {
 		_, line, found := strings.Cut(string(a.body), "\n"+name+" ")

@@ -47,8 +47,8 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// factsOf returns a map from the link of each video to the values that an import can restore, as JSON.
-func (s *stack) factsOf(t *testing.T, token string) map[string]string {
+// importableValues returns the values of each video that an import can restore, as JSON. The key is the link of the video.
+func (s *stack) importableValues(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {
 		Title        string
@@ -66,7 +66,7 @@ func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 				facts
 			}
 		}
-		call(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=5000&page=%d&order_by=created_at", s.base, page), token, nil).decode(t, &list)
+		requireResponse(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=5000&page=%d&order_by=created_at", s.base, page), token, nil).decode(t, &list)
 		if len(list.Data) == 0 {
 			return found
 		}
@@ -86,7 +86,7 @@ type csvFile struct {
 	server              int64 // growth of the server's memory in bytes
 	client              int64 // highest memory of the downloading program in bytes
 	cells, formulas     int
-	numbers, nonNumbers int // number of cells in the numeric columns that are numbers, and that are not
+	numbers, nonNumbers int // the numbers and the other values in the numeric columns
 }
 
 // maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of
@@ -117,7 +117,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	token := organisation("Original")
 	runOperator(t, s.env, "import", "--org", "Original", original)
 	s.startServer(t)
-	want := s.factsOf(t, token)
+	want := s.importableValues(t, token)
 	require.Len(t, want, *csvVideos)
 	var files []csvFile
 	for _, format := range []struct{ name, locale string }{{"csv", "C.UTF-8"}, {"csv-semicolon", germanLocale(t)}} {
@@ -128,7 +128,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 		s.openInGnumeric(t, &file, path, format.locale)
 		copied := organisation(format.name)
 		runOperator(t, s.env, "import", "--org", format.name, path)
-		require.Equal(t, want, s.factsOf(t, copied), format.name)
+		require.Equal(t, want, s.importableValues(t, copied), format.name)
 		t.Logf("%+v", file)
 		files = append(files, file)
 	}
@@ -141,7 +141,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	t.Helper()
 	server := &meter{server: s.server.cmd.Process.Pid}
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
 	before := server.requireMemorySize(t, "VmRSS")
 	require.NoError(t, os.WriteFile(server.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	began := time.Now()
@@ -266,10 +266,10 @@ The seconds depend on what else the machine does.
 
 | Format | MiB | Seconds | Server, MiB more | Program, MiB | Cells | Formulas | Numbers | Other cells of columns of numbers | Videos that differ after the import |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
-`, thousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
+`, formatThousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
 	for _, f := range files {
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.1f | %s | %s | %s | %s | 0 |\n", f.format, mebibytes(f.size), f.took.Seconds(), mebibytes(f.server), mebibytes(f.client), thousands(f.cells),
-			thousands(f.formulas), thousands(f.numbers), thousands(f.nonNumbers))
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.1f | %s | %s | %s | %s | 0 |\n", f.format, inMebibytes(f.size), f.took.Seconds(), inMebibytes(f.server), inMebibytes(f.client), formatThousands(f.cells),
+			formatThousands(f.formulas), formatThousands(f.numbers), formatThousands(f.nonNumbers))
 	}
 	b.WriteString("\n`make check` runs the same test with fewer videos. The test is in `cmd/e2e/csvimport_test.go`.\n")
 	return b.String()

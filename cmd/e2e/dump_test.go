@@ -27,8 +27,8 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // the data must be larger than the pipe for the output of pg_dump
 	s.startServer(t)
 	v := s.publicVideos(t, link.TikTok, 1, 12)[0]
-	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
-	partitions := partitionsOf(t, db)
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
+	partitions := listPartitions(t, db)
 	lastPartition := partitions[len(partitions)-1]
 	db.Exec(t, "DROP TABLE "+lastPartition)
 
@@ -41,7 +41,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 		slowest = max(slowest, time.Since(startTime))
 	}
 	await(t, waitTimeout, 50*time.Millisecond, func() string {
-		if slices.Contains(partitionsOf(t, db), lastPartition) {
+		if slices.Contains(listPartitions(t, db), lastPartition) {
 			return ""
 		}
 		return fmt.Sprintf("the partition %s is missing: %s", lastPartition, lastBytes(s.collector.stderr.String()))
@@ -54,8 +54,8 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// partitionsOf returns the names of the partitions of the table snapshots_daily, sorted.
-func partitionsOf(t *testing.T, db *storetest.DB) []string {
+// listPartitions returns the names of the partitions of the table snapshots_daily, sorted.
+func listPartitions(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT relname::text FROM pg_class JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'snapshots_daily'::regclass ORDER BY relname")
 }
@@ -66,8 +66,8 @@ func dumpConnections(t *testing.T, db *storetest.DB) int64 {
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
 
-// startDump starts pg_dump and does not read its output, so that pg_dump runs until the test calls end. startDump returns when pg_dump has
-// begun to write rows. By then, pg_dump has locked all its tables.
+// startDump starts pg_dump and waits until it writes rows. By then, pg_dump has locked all its tables. The output is not read, so pg_dump
+// cannot finish. The returned function stops it.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), filepath.Join(postgresPrograms(t), "pg_dump"), "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)

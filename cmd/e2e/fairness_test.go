@@ -33,9 +33,9 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// testBurstOfLinks adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have
-// numbers before timeout has passed. Server and collector get the settings that make the sandbox the source of every platform, but not the
-// settings in omittedSettings.
+// testBurstOfLinks adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must
+// have numbers before timeout has passed. Server and collector use the sandbox as the source of every platform. The settings in
+// omittedSettings are left out.
 func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omittedSettings ...string) {
 	t.Helper()
 	s := startStack(t, engine, omittedSettings...)
@@ -44,12 +44,12 @@ func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omitte
 	single.token = single.newOrganisation(t)
 	videos := s.publicVideos(t, link.Instagram, 501, 3)
 	for n := range 10 {
-		a, b := s.trackLinks(t, linksOf(videos[50*n:50*n+50]))
+		a, b := s.trackLinks(t, videoLinks(videos[50*n:50*n+50]))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		require.True(t, b.TrackingEnqueued)
 	}
 	v := videos[500]
-	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", single.token, map[string]any{"link": v.url}).status)
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", single.token, map[string]any{"link": v.url}).status)
 	await(t, timeout, 500*time.Millisecond, func() string {
 		if len(single.requestHistory(t, v)) == 1 {
 			return ""
@@ -65,7 +65,7 @@ func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omitte
 	require.Greater(t, waiting, 100, "the collector must still have links of the burst to fetch; otherwise the test shows nothing")
 }
 
-// bulkRequests is the number of requests, each with 500 links, that TestBulk_largeRequestsAreFetchedSoon sends.
+// bulkRequests is the number of requests that TestBulk_largeRequestsAreFetchedSoon sends. Each request has 500 links.
 var bulkRequests = flag.Int("bulk.requests", 2, "number of requests of 500 links in TestBulk_largeRequestsAreFetchedSoon")
 
 // Requirements in docs/coverage.md: 11.4-01, 11.4-02
@@ -80,7 +80,7 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 			other.token = other.newOrganisation(t)
 			var links []string
 			for i, p := range link.Platforms {
-				links = append(links, linksOf(s.publicVideos(t, p, 500**bulkRequests/len(link.Platforms)+1, uint64(i)))[1:]...)
+				links = append(links, videoLinks(s.publicVideos(t, p, 500**bulkRequests/len(link.Platforms)+1, uint64(i)))[1:]...)
 			}
 			rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 			for batch := range slices.Chunk(links, 500) {
@@ -90,7 +90,7 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 			}
 			sent := time.Now()
 			single := s.publicVideos(t, link.TikTok, 1, 99)[0]
-			require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", other.token, map[string]any{"link": single.url}).status)
+			require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", other.token, map[string]any{"link": single.url}).status)
 			await(t, 5*time.Second, 250*time.Millisecond, func() string {
 				if len(other.requestHistory(t, single)) == 1 {
 					return ""

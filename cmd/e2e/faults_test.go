@@ -44,7 +44,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 				v := s.publicVideos(t, c.platform, 1, uint64(100+i))[0]
 				logLength := len(s.collector.stderr.String())
 				s.setFault(t, "*", c.fault, c.retryAfter) // all sources must fail, so that the collector cannot use another source for the platform
-				require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status, name)
+				require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status, name)
 				await(t, waitTimeout, 50*time.Millisecond, func() string {
 					for line := range strings.Lines(s.collector.stderr.String()[logLength:]) {
 						if containsAll(line, c.logged) {
@@ -87,7 +87,7 @@ type point struct {
 func (s *stack) requestHistory(t *testing.T, v video) []point {
 	t.Helper()
 	var points []point
-	a := call(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url)+"/history", s.token, nil)
+	a := requireResponse(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url)+"/history", s.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 	a.decode(t, &points)
 	return points

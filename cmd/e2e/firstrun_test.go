@@ -85,7 +85,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	for name, keyFirst := range map[string]bool{"first run with a source, second run without": true, "first run without a source, second run with one": false} {
+	for name, keyFirst := range map[string]bool{"first run with a source, second run without one": true, "first run without a source, second run with one": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 				p := startInFolder(t, dir, filepath.Join(programs, "reeltally"), env, "up")
 				p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 				_, base, _ := strings.Cut(p.stdout.Await(t, waitTimeout, "ReelTally runs at "), " at ")
-				a := call(t, http.MethodGet, base+"/videos", strings.TrimSpace(p.stdout.Await(t, waitTimeout, "  rt_")), nil)
+				a := requireResponse(t, http.MethodGet, base+"/videos", strings.TrimSpace(p.stdout.Await(t, waitTimeout, "  rt_")), nil)
 				var list struct{ Data []trackedVideo }
 				a.decode(t, &list)
 				if withKey {
@@ -124,7 +124,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 // If the database already has real numbers, a collector whose source is the sandbox must stop before it stores a number.
 //
 // Requirements in docs/coverage.md: 11.3-01, 11.3-02
-func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T) {
+func TestDataKind_sandboxCollectorRefusesDatabaseWithRealNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -140,7 +140,7 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 			runOperator(t, s.env, "import", "--org", "Tester", file)
 			s.startServer(t)
 			v := s.publicVideos(t, link.YouTube, 1, 5)[0]
-			a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url})
+			a := requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url})
 			require.Equal(t, http.StatusOK, a.status)
 			require.Empty(t, a.header.Get("ReelTally-Sandbox"), "the imported numbers are real")
 			s.startCollector(t)

@@ -62,11 +62,11 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	s.startCollector(t)
-	metrics := metricsURL(t, s.server)
+	metrics := awaitMetricsURL(t, s.server)
 	videos := s.publicVideos(t, link.TikTok, 400, 11)
 	acknowledged := map[string]bool{}
 	for _, v := range videos[:3] {
-		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
+		require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
 		acknowledged[v.Canonical] = true
 	}
 	s.awaitNumbers(t, 3, time.Minute)
@@ -106,14 +106,14 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 
 	startTime := time.Now()
 	await(t, waitTimeout, 200*time.Millisecond, func() string {
-		if a, err := try(t, http.MethodGet, s.base+"/videos", s.token, nil); err != nil || a.status != http.StatusOK {
+		if a, err := sendJSON(t, http.MethodGet, s.base+"/videos", s.token, nil); err != nil || a.status != http.StatusOK {
 			return fmt.Sprintf("%v %d", err, a.status)
 		}
 		return ""
 	})
 	t.Logf("reads succeeded %s after the database continued", time.Since(startTime).Round(time.Millisecond))
 	last := videos[len(videos)-1]
-	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
 	acknowledged[last.Canonical] = true
 	times := map[string]int{}
 	for _, v := range s.listVideos(t) {
@@ -156,7 +156,7 @@ func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration 
 					name, method, url, body := request()
 					mu.Unlock()
 					startTime := time.Now()
-					a, err := try(t, method, url, s.token, body)
+					a, err := sendJSON(t, method, url, s.token, body)
 					mu.Lock()
 					responses = append(responses, timedResponse{name, a, time.Since(startTime), err})
 					mu.Unlock()
@@ -189,8 +189,8 @@ func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration 
 	return responses
 }
 
-// metricsURL waits until a process logs the URL of its metrics. It returns this URL.
-func metricsURL(t *testing.T, p *process) string {
+// awaitMetricsURL waits until a process logs the URL of its metrics. It returns this URL.
+func awaitMetricsURL(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }
 	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, waitTimeout, `"msg":"serving metrics"`)), &line))
@@ -202,7 +202,7 @@ var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 // goroutineCount reads the number of goroutines of a process from the metrics at metricsURL.
 func goroutineCount(t *testing.T, metricsURL string) int {
 	t.Helper()
-	found := goroutines.FindSubmatch(call(t, http.MethodGet, metricsURL, "", nil).body)
+	found := goroutines.FindSubmatch(requireResponse(t, http.MethodGet, metricsURL, "", nil).body)
 	require.NotNil(t, found)
 	n, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)

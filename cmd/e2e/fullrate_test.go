@@ -51,7 +51,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	callers := newHonestCallers(t, s)
-	m := startMetered(t, s, postmasterOf(t, db))
+	m := startMetered(t, s, findPostmaster(t, db))
 	c := newCustomer(t, s, run.videos)
 	db.Exec(t, "VACUUM ANALYZE")
 	run.limits = c.rateLimits(t)
@@ -76,7 +76,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.reportText()), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.chartsSVG()), 0o600))
 	}
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server must still run after the requests")
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server must still run after the requests")
 	for operation, o := range run.sent {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.sentRequests(), operation)
@@ -95,12 +95,12 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 // fullRateRun has the settings and the measurements of a run in which one organisation sends as many requests as its rate limits allow. At
 // the same time, many small organisations, the honest callers, send normal requests.
 type fullRateRun struct {
-	alone       time.Duration  // duration of the phase before the run, in which the organisation sends no requests
-	length      time.Duration  // duration of the run, in which the organisation sends as many requests as it may
+	alone       time.Duration  // duration of the first phase, in which the organisation sends no requests
+	length      time.Duration  // duration of the second phase, in which the organisation sends as many requests as its limits allow
 	sampleEvery time.Duration  // interval between samples
 	window      time.Duration  // length of the periods for which the latency is charted
 	videos      int            // number of videos of the organisation before the run
-	limits      map[string]int // a map from the id of an operation to the number of calls that are allowed in a minute
+	limits      map[string]int // allowed calls in a minute, by the id of the operation
 
 	began                     time.Time // start of the organisation's requests, which is minute 0 of the charts
 	honest                    []timing
@@ -115,10 +115,10 @@ type sample struct {
 	at       time.Duration // time since the start of the organisation's requests
 	resident int64         // resident memory of the server in bytes
 	database int64         // size of the database in bytes
-	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
+	keys     int64         // size of the table of idempotency keys in bytes; the size of the database includes it
 }
 
-// takeSamples measures the server and the database every r.sampleEvery until ctx ends, and adds the samples to r.samples.
+// takeSamples measures the server and the database at the interval r.sampleEvery until ctx ends. It adds the samples to r.samples.
 func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
@@ -129,7 +129,7 @@ func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, d
 		r.samples = append(r.samples, one)
 		if *fullRateOut != "" && len(r.samples)%6 == 0 {
 			printProgress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, including idempotency keys %.0f MiB", one.at.Round(time.Second),
-				mebibytes(one.resident), mebibytes(one.database), mebibytes(one.keys))
+				inMebibytes(one.resident), inMebibytes(one.database), inMebibytes(one.keys))
 		}
 		select {
 		case <-ctx.Done():
@@ -163,7 +163,6 @@ type outcome struct {
 	duration  []time.Duration
 }
 
-// sentRequests returns the number of requests that were sent.
 func (o *outcome) sentRequests() int {
 	n := 0
 	for _, count := range o.responses {
@@ -217,7 +216,7 @@ func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSp
 	return sent
 }
 
-// sendRequest sends a request and counts its response in o.
+// sendRequest sends a request and counts its response.
 func (c *customer) sendRequest(ctx context.Context, client *http.Client, request requestSpec, o *outcome) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
@@ -257,7 +256,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 	o.duration = append(o.duration, time.Since(began))
 }
 
-// decodeJSON decodes JSON into v. If the JSON is invalid, the test fails but continues.
+// decodeJSON decodes JSON into a value. If the JSON is invalid, the test fails but continues.
 func decodeJSON(t *testing.T, text []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(text, v); err != nil {

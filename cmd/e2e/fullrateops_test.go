@@ -30,7 +30,7 @@ type customer struct {
 	large            string   // body of a bulk request with 500 invalid links, about 2 MiB
 
 	mu   sync.Mutex
-	made map[string][]string // a map from a kind of object, such as "tokens", to the ids or links of such objects that the run created and will delete or stop
+	made map[string][]string // ids or links of the objects that the run has created and not yet deleted; the key is the kind, such as "tokens"
 }
 
 // newCustomer creates an organisation with made-up videos and five collections, and a token for it.
@@ -80,7 +80,6 @@ func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	return out
 }
 
-// randomElement returns a random element of values.
 func randomElement(values []string) string { return values[rand.IntN(len(values))] }
 
 // randomElements returns n different random elements of values, or all elements if values has fewer than n.
@@ -90,13 +89,12 @@ func randomElements(values []string, n int) []string {
 	return out[:min(n, len(out))]
 }
 
-// jsonList returns a JSON array of strings.
 func jsonList(values []string) string {
 	return jsonStrings(len(values), func(i int) string { return values[i] })
 }
 
-// newAccountLink returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. The
-// parameter exists because trackAll expects a function with this signature.
+// newAccountLink returns the link of an account that no test has tracked. Functions that list links call it with the index of the link,
+// which it ignores.
 func newAccountLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
@@ -170,8 +168,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	tags := func() string {
 		return jsonStrings(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
-	// webhook returns the path of a webhook that the run created, and keeps its id in c.made. If the run has created no webhook yet, webhook
-	// returns a path with an unknown id.
+	// webhook returns the path of a webhook that the run created. If there is none yet, the path has an unknown id.
 	webhook := func() string {
 		unknown := uuid.NewString()
 		id := c.takeCreated("webhooks", 1, unknown)[0]

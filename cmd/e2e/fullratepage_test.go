@@ -42,11 +42,11 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
 | database | %.0f MiB before, %.0f MiB after half the time, %.0f MiB at the end: %.1f MiB a minute |
 | idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |
-`, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
+`, len(r.limits), minutes, formatThousands(allowed), honestOrganisations, formatThousands(r.videos), formatThousands(sent), formatThousands(skipped), maxInFlight,
 		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
-		mebibytes(first.resident), mebibytes(r.highestSample(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
-		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
-		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
+		inMebibytes(first.resident), inMebibytes(r.highestSample(func(s sample) int64 { return s.resident })), inMebibytes(last.resident),
+		inMebibytes(first.database), inMebibytes(half.database), inMebibytes(last.database), inMebibytes(last.database-first.database)/minutes,
+		inMebibytes(half.keys), inMebibytes(last.keys), inMebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
 		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms during the run |\n", honestKinds[kind],
 			inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 99)),
@@ -79,11 +79,11 @@ func (r *fullRateRun) growthSection(b *strings.Builder, runMinutes float64) {
 			rest += grown(table)
 			continue
 		}
-		a := mebibytes(grown(table)) / runMinutes
-		fmt.Fprintf(b, "| %s | %.1f | %.1f | %.2f | %.1f |\n", table, mebibytes(r.tablesBefore[table]), mebibytes(r.tablesAfter[table]), a, a*60*24/1024)
+		a := inMebibytes(grown(table)) / runMinutes
+		fmt.Fprintf(b, "| %s | %.1f | %.1f | %.2f | %.1f |\n", table, inMebibytes(r.tablesBefore[table]), inMebibytes(r.tablesAfter[table]), a, a*60*24/1024)
 	}
-	a := mebibytes(total) / runMinutes
-	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/runMinutes, mebibytes(rest)/runMinutes*60*24/1024, a, a*60*24/1024)
+	a := inMebibytes(total) / runMinutes
+	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", inMebibytes(rest)/runMinutes, inMebibytes(rest)/runMinutes*60*24/1024, a, a*60*24/1024)
 	trackedItems := 0
 	for _, operation := range []string{"trackVideos", "trackAccounts"} {
 		trackedItems += 500 * r.sent[operation].responses["200"]
@@ -98,7 +98,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
   requests of each kind in a minute.
 - The size of idempotency keys is limited for each organisation, and the keys expire after 24 hours. The run fails if the table of the keys takes more than %d MiB.
 - The other tables grow with the number of links, or do not grow. The table "Growth of the database" shows the growth.
-`, thousands(trackedItems), thousands(int(float64(trackedItems)/runMinutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
+`, formatThousands(trackedItems), formatThousands(int(float64(trackedItems)/runMinutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
 // operationsTable writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
@@ -111,7 +111,7 @@ func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
 			all[i].duration = d
 		}
 		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.sentRequests())/minutes,
-			milliseconds(percentile(all, -1, 50)), milliseconds(percentile(all, -1, 99)), o)
+			formatMilliseconds(percentile(all, -1, 50)), formatMilliseconds(percentile(all, -1, 99)), o)
 	}
 }
 
@@ -147,8 +147,8 @@ func (r *fullRateRun) highestSample(valueOf func(sample) int64) int64 {
 	return most
 }
 
-// timingsBetween returns the timings of the normal requests that were sent between two times, including start and excluding end. Both times are
-// relative to the moment at which one organisation began to send at its full rate limits.
+// timingsBetween returns the timings of the normal requests that were sent at or after start and before end. Both are durations since the
+// start of the organisation's requests.
 func (r *fullRateRun) timingsBetween(start, end time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
@@ -175,7 +175,7 @@ func (r *fullRateRun) chartsSVG() string {
 	of := func(name, colour string, value func(sample) int64) curve {
 		c := curve{name: name, colour: colour}
 		for _, s := range r.samples {
-			c.x, c.y = append(c.x, s.at.Minutes()), append(c.y, mebibytes(value(s)))
+			c.x, c.y = append(c.x, s.at.Minutes()), append(c.y, inMebibytes(value(s)))
 		}
 		return c
 	}

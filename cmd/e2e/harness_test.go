@@ -76,7 +76,7 @@ func startInNewFolder(t *testing.T, path string, env []string, args ...string) *
 	return startInFolder(t, t.TempDir(), path, env, args...)
 }
 
-// startInFolder starts a program like startInNewFolder, but in the existing folder dir, which is also HOME.
+// startInFolder starts a program like startInNewFolder, but in an existing folder, which is also HOME.
 func startInFolder(t *testing.T, dir, path string, env []string, args ...string) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), path, args...)
@@ -154,13 +154,13 @@ func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter
 	if retryAfter > 0 {
 		body["retry_after"] = retryAfter
 	}
-	require.Equal(t, http.StatusOK, call(t, http.MethodPut, b.control+"faults", "", body).status)
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPut, b.control+"faults", "", body).status)
 }
 
 // clearFaults makes the sandbox answer all calls normally again.
 func (b *sandboxProcess) clearFaults(t *testing.T) {
 	t.Helper()
-	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
+	require.Equal(t, http.StatusNoContent, requireResponse(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
 // receivedBatches returns one list for each call that a source of the sandbox has received. The list has the ids of the targets (videos or
@@ -171,7 +171,7 @@ func (b *sandboxProcess) receivedBatches(t *testing.T, source string) [][]string
 		Batches [][]string
 		Dropped int `json:"batches_dropped"`
 	}
-	call(t, http.MethodGet, b.control+"calls", "", nil).decode(t, &calls)
+	requireResponse(t, http.MethodGet, b.control+"calls", "", nil).decode(t, &calls)
 	require.Zero(t, calls[source].Dropped, "the sandbox must have recorded all calls")
 	return calls[source].Batches
 }
@@ -202,7 +202,7 @@ func (b *sandboxProcess) publicVideos(t *testing.T, p link.Platform, n int, rand
 	return found
 }
 
-func linksOf(videos []video) []string {
+func videoLinks(videos []video) []string {
 	out := make([]string, len(videos))
 	for i, v := range videos {
 		out[i] = v.url
@@ -218,8 +218,8 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings that
-// make the sandbox the source of every platform, but not the settings in omittedSettings.
+// startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector use the sandbox as the
+// source of every platform. The settings in omittedSettings are left out.
 func startStack(t *testing.T, engine string, omittedSettings ...string) *stack {
 	t.Helper()
 	s := &stack{sandboxProcess: startSandbox(t)}
@@ -280,22 +280,22 @@ func (a response) decode(t *testing.T, v any) {
 	require.NoError(t, json.Unmarshal(a.body, v), string(a.body))
 }
 
-// call sends an HTTP request with body as JSON and returns the response. It fails the test if there is no response.
-func call(t *testing.T, method, url, token string, body any) response {
+// requireResponse sends an HTTP request with body as JSON and returns the response. It fails the test if there is no response.
+func requireResponse(t *testing.T, method, url, token string, body any) response {
 	t.Helper()
-	a, err := try(t, method, url, token, body)
+	a, err := sendJSON(t, method, url, token, body)
 	require.NoError(t, err)
 	return a
 }
 
-// try sends an HTTP request with body as JSON. It returns an error if there is no response, for example because the server was killed.
-func try(t *testing.T, method, url, token string, body any) (a response, err error) {
+// sendJSON sends an HTTP request with body as JSON. It returns an error if there is no response, for example because the server was killed.
+func sendJSON(t *testing.T, method, url, token string, body any) (a response, err error) {
 	t.Helper()
-	return tryWithHeaders(t, method, url, token, body, nil)
+	return sendJSONWithHeaders(t, method, url, token, body, nil)
 }
 
-// tryWithHeaders sends an HTTP request like try, with additional headers.
-func tryWithHeaders(t *testing.T, method, url, token string, body any, headers map[string]string) (a response, err error) {
+// sendJSONWithHeaders sends an HTTP request like sendJSON, with additional headers.
+func sendJSONWithHeaders(t *testing.T, method, url, token string, body any, headers map[string]string) (a response, err error) {
 	t.Helper()
 	var content io.Reader
 	if body != nil {
@@ -336,7 +336,7 @@ type bulkResponse struct {
 // trackLinks tracks links with POST /videos/bulk. It returns the response and the decoded body of the response.
 func (s *stack) trackLinks(t *testing.T, links []string) (a response, b bulkResponse) {
 	t.Helper()
-	a = call(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})
+	a = requireResponse(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})
 	a.decode(t, &b)
 	return a, b
 }
@@ -361,7 +361,7 @@ func (s *stack) listVideos(t *testing.T) []trackedVideo {
 		Data       []trackedVideo
 		Pagination struct{ Total int }
 	}
-	a := call(t, http.MethodGet, s.base+"/videos", s.token, nil)
+	a := requireResponse(t, http.MethodGet, s.base+"/videos", s.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 	a.decode(t, &page)
 	require.Len(t, page.Data, page.Pagination.Total)
@@ -391,8 +391,8 @@ func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []track
 	return videos
 }
 
-// await calls check at an interval until check returns "". If this takes longer than timeout, await fails the test with the last result of
-// check, which says what is missing.
+// await calls the function check again and again until it returns "". If this takes too long, await fails the test with the last result of
+// the function, which says what is missing.
 func await(t *testing.T, timeout, interval time.Duration, check func() string) {
 	t.Helper()
 	deadline, ticks := time.NewTimer(timeout), time.NewTicker(interval)

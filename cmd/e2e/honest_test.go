@@ -150,7 +150,7 @@ func percentile(timings []timing, kindIndex int, percent float64) time.Duration 
 	return duration[min(len(duration)-1, int(float64(len(duration))*percent/100))]
 }
 
-// median returns the median. If the number of durations is even, it returns the higher one of the two in the middle.
+// median returns the middle value of the sorted durations. If there are two middle values, it returns the higher one.
 func median(durations []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(durations))
 	return sorted[len(sorted)/2]

@@ -42,7 +42,7 @@ type attack struct {
 	etag        string         // ETag of the list that rememberETag requested
 }
 
-// newAttack returns an attack on the server at baseURL. It uses the token of the organisation in data.
+// newAttack returns an attack on the server at baseURL. It uses the token of the given organisation.
 func newAttack(t *testing.T, data *hostileData, baseURL string) *attack {
 	t.Helper()
 	a := &attack{T: t, hostileData: data, base: baseURL, token: data.token, client: hostileClient(), responses: map[string]int{}}
@@ -104,7 +104,6 @@ func (a *attack) newRequest(method, path string, body io.Reader, headers ...stri
 	return r
 }
 
-// sendAndCount sends a request and counts the response.
 func (a *attack) sendAndCount(r *http.Request) {
 	a.Helper()
 	a.countResponse(a.client.Do(r))
@@ -214,7 +213,7 @@ func rememberETag(path string) func(a *attack) {
 	}
 }
 
-// pause waits for d, or until the test ends.
+// pause waits for the given time, or until the test ends.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

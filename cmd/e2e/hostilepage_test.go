@@ -53,7 +53,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 
 | # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Answers | Before |
 |--:|---|--:|--:|--:|--:|---|--:|
-`, len(rows), maxProcessorTime, maxMemory>>20, thousands(size.videos), size.days, wideCollections, size.runs)
+`, len(rows), maxProcessorTime, maxMemory>>20, formatThousands(size.videos), size.days, wideCollections, size.runs)
 	before := parseCosts(hostileBefore)
 	var most cost
 	for i, r := range rows {
@@ -63,11 +63,11 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 		} else {
 			most = higherCost(most, r.cost)
 		}
-		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, escapeCell(r.name), milliseconds(r.cost.server), milliseconds(r.cost.database),
-			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), escapeCell(r.responses), before[escapeCell(r.name)])
+		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, escapeCell(r.name), formatMilliseconds(r.cost.server), formatMilliseconds(r.cost.database),
+			inMebibytes(r.cost.memory), formatMilliseconds(r.cost.elapsed), escapeCell(r.responses), before[escapeCell(r.name)])
 	}
-	fmt.Fprintf(&b, "\nHighest costs of a case without *: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", milliseconds(most.server),
-		milliseconds(most.database), mebibytes(most.memory))
+	fmt.Fprintf(&b, "\nHighest costs of a case without *: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", formatMilliseconds(most.server),
+		formatMilliseconds(most.database), inMebibytes(most.memory))
 	if len(honest.alone) > 0 {
 		b.WriteString(honestSection(honest, size))
 	}
@@ -116,7 +116,7 @@ Client, server and PostgreSQL share one machine.
 The median p99 of the windows is %.1f ms alone and %.1f ms during hostile requests: **%.2f times**. Of %s honest requests, responses other than 200: %s.
 The hostile organisation sent %s requests, of which %s were refused by a rate limit.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
-		thousands(len(honest.alone)+len(honest.during)), cmp.Or(formatCounts(honest.failed), "none"), thousands(hostile), thousands(limited))
+		formatThousands(len(honest.alone)+len(honest.during)), cmp.Or(formatCounts(honest.failed), "none"), formatThousands(hostile), formatThousands(limited))
 	return b.String()
 }
 
@@ -133,13 +133,12 @@ func parseCosts(page string) map[string]string {
 	return out
 }
 
-// escapeCell escapes a text for a cell of a Markdown table.
 func escapeCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-func milliseconds(d time.Duration) string { return thousands(int(d.Milliseconds())) }
+func formatMilliseconds(d time.Duration) string { return formatThousands(int(d.Milliseconds())) }
 
-// thousands formats a number with a comma between groups of three digits.
-func thousands(n int) string {
+// formatThousands formats a number with a comma between groups of three digits.
+func formatThousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHostilePage_showsTheCostOfEachCaseBeforeCostsWereLimited(t *testing.T) {
+func TestHostilePage_showsOldCostsOfEachCase(t *testing.T) {
 	t.Parallel()
 	cases := hostileCases()
 	require.GreaterOrEqual(t, len(cases), 40)

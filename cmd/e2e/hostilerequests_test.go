@@ -68,7 +68,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	db := storetest.NewServer(t).New(t, "hostile")
 	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // switch autovacuum off, because its cost would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
-	postmaster := postmasterOf(t, db)
+	postmaster := findPostmaster(t, db)
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	callers := newHonestCallers(t, s)
@@ -97,11 +97,11 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 			t.Log(row)
 			require.NotRegexp(t, `(^|, )500`, row.responses, "no response may have the status 500")
 			if !c.large {
-				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "the server used too much processor time: %s", row)
-				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "PostgreSQL used too much processor time: %s", row)
+				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "the server must not exceed the limit of processor time: %s", row)
+				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "PostgreSQL must not exceed the limit of processor time: %s", row)
 			}
 			if !c.large || c.flat {
-				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "the server used too much memory: %s", row)
+				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "the server must not exceed the limit of memory: %s", row)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honestCall
 		c.prepare(a)
 	}
 	used := m.measure(t, func() { c.run(a) })
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server must still run after the case")
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server must still run after the case")
 	own.server.kill()
 	return a, used
 }
@@ -144,18 +144,18 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits returns true if the cost is within the limits. For a test case that is large, the processor time is not limited, and the
-// memory is limited only if the test case is also flat.
+// withinLimits returns true if the cost is within the limits. A large response has no limit of processor time. It has a limit of memory
+// only if the server writes it as a stream.
 func (r hostileRow) withinLimits() bool {
 	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
 }
 
 func (r hostileRow) String() string {
 	return fmt.Sprintf("server %d ms, database %d ms, %.1f MiB, %d ms long: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
-		mebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.responses)
+		inMebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.responses)
 }
 
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func inMebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // higherCost returns a cost in which each field has the higher of the values in a and b.
 func higherCost(a, b cost) cost {
@@ -244,15 +244,14 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	return d
 }
 
-// requireSuccess sends a request with the token s.token, and fails the test unless the status is below 300.
+// requireSuccess sends a request with the token of the stack. It fails the test if the status is 300 or higher.
 func (s *stack) requireSuccess(t *testing.T, method, path string, body any) response {
 	t.Helper()
-	a := call(t, method, s.base+path, s.token, body)
+	a := requireResponse(t, method, s.base+path, s.token, body)
 	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
 	return a
 }
 
-// createCollection creates a collection and returns its id.
 func (s *stack) createCollection(t *testing.T, name, parent string) string {
 	t.Helper()
 	body := map[string]any{"name": name}
@@ -280,7 +279,7 @@ const hostileInterval = 250 * time.Millisecond
 // honestResult is the latency of normal requests, without and during an attack on the server.
 type honestResult struct {
 	alone, during []timing       // the normal requests: those without an attack, and those during the attack
-	ratio         float64        // the 99th percentile during the attack (p99During) divided by the one without the attack (p99Alone)
+	ratio         float64        // p99During divided by p99Alone
 	p99Alone      time.Duration  // 99th percentile without the attack, median of all periods
 	p99During     time.Duration  // 99th percentile during the attack, median of all periods
 	hostile       map[string]int // number of responses to requests of the attack, by status and problem code

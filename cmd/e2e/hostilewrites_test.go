@@ -44,8 +44,8 @@ func hostileBulkCases() []hostileCase {
 	}
 }
 
-// newVideoLink returns the link of a video that no test has tracked. Its parameter, the number of the link in a request, is unused. The parameter
-// exists because the callers expect a function with this signature.
+// newVideoLink returns the link of a video that no test has tracked. Functions that list links call it with the index of the link, which it
+// ignores.
 func newVideoLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"

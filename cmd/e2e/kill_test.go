@@ -31,7 +31,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 			s := startStack(t, engine)
 			all := append(s.publicVideos(t, link.TikTok, killRounds*bulksPerRound*linksPerBulk/2, 3), s.publicVideos(t, link.YouTube, killRounds*bulksPerRound*linksPerBulk/2, 3)...)
 			bulks := make([][]video, killRounds*bulksPerRound)
-			for i, v := range all { // each bulk request has videos of both platforms
+			for i, v := range all { // each bulk request has videos of TikTok and of YouTube
 				bulks[i%len(bulks)] = append(bulks[i%len(bulks)], v)
 			}
 			acknowledged := map[string]bool{}
@@ -62,7 +62,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 					require.LessOrEqual(t, times[v.Canonical], 1, v.Canonical)
 					n += times[v.Canonical]
 				}
-				require.Contains(t, []int{0, len(b)}, n, "the server tracked only some of the links of request %d", i)
+				require.Contains(t, []int{0, len(b)}, n, "the server must track all or none of the links of request %d", i)
 			}
 			require.NotEmpty(t, before)
 			for _, v := range s.awaitNumbers(t, len(before), time.Minute) {
@@ -83,7 +83,7 @@ func (s *stack) killDuringRequests(t *testing.T, bulks [][]video, responses int)
 	answered := make(chan struct{}, len(bulks))
 	for _, b := range bulks {
 		requests.Go(func() {
-			a, err := try(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": linksOf(b)})
+			a, err := sendJSON(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": videoLinks(b)})
 			if err == nil && a.status == http.StatusOK {
 				var result bulkResponse
 				if json.Unmarshal(a.body, &result) == nil && result.Success {

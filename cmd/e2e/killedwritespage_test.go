@@ -32,7 +32,7 @@ Idempotency-Key. If it got no answer, it is repeated at the end with the same ke
 	kills, writes := 0, 0
 	for _, r := range results {
 		kills, writes = kills+r.kills, writes+int(r.writes.Load())
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | 0 | 0 | %s | %s |\n", r.engine, thousands(r.kills), thousands(int(r.requests.Load())), thousands(int(r.writes.Load())), thousands(r.checked),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | 0 | 0 | %s | %s |\n", r.engine, formatThousands(r.kills), formatThousands(int(r.requests.Load())), formatThousands(int(r.writes.Load())), formatThousands(r.checked),
 			r.duration.Round(time.Second))
 	}
 	fmt.Fprintf(&b, `
@@ -40,10 +40,10 @@ Together: **%s kills, %s acknowledged writes**. A link, a member of a collection
 
 | Engine | Tracked | Added to a collection | Removed from a collection | Stopped | Collections created | Requests without an answer | of which had their whole effect | Creations repeated with the same key |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |
-`, thousands(kills), thousands(writes))
+`, formatThousands(kills), formatThousands(writes))
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.engine, thousands(int(r.tracked.Load())), thousands(int(r.added.Load())), thousands(int(r.taken.Load())),
-			thousands(int(r.stopped.Load())), thousands(int(r.created.Load())), thousands(r.unanswered), thousands(r.applied), thousands(r.replayed))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.engine, formatThousands(int(r.tracked.Load())), formatThousands(int(r.added.Load())), formatThousands(int(r.taken.Load())),
+			formatThousands(int(r.stopped.Load())), formatThousands(int(r.created.Load())), formatThousands(r.unanswered), formatThousands(r.applied), formatThousands(r.replayed))
 	}
 	fmt.Fprintf(&b, `
 %s

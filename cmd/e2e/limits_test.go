@@ -35,38 +35,38 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	token, other := first.newOrganisation(t), first.newOrganisation(t)
 	// For each path, the number is the rate limit of a premium organisation.
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
-		require.Equal(t, limit, sendAndCountAllowed(t, both, token, path, limit+20), path)
+		require.Equal(t, limit, sendAndCountAccepted(t, both, token, path, limit+20), path)
 	}
-	require.Equal(t, 30, sendAndCountAllowed(t, both, other, "/videos", 40), "the requests of one organisation must not count for another")
+	require.Equal(t, 30, sendAndCountAccepted(t, both, other, "/videos", 40), "the requests of one organisation must not count for another")
 	requireLogged(0, 0)
 
 	r.Kill()
 	for _, s := range both {
-		require.Equal(t, 30, sendAndCountAllowed(t, []*stack{s}, token, "/videos", 40), "without Redis, each server must count requests separately")
-		require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status)
+		require.Equal(t, 30, sendAndCountAccepted(t, []*stack{s}, token, "/videos", 40), "without Redis, each server must count requests separately")
+		require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/readyz", "", nil).status)
 	}
 	requireLogged(1, 0)
 
 	r.Start()
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
-			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by its IP address in Redis, so the server notices that Redis works again
+			requireResponse(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by its IP address in Redis, so the server notices that Redis works again
 			if !strings.Contains(s.server.stderr.String(), "redis is available again") {
 				return "the server has not noticed that Redis is back"
 			}
 			return ""
 		})
 	}
-	require.Equal(t, 30, sendAndCountAllowed(t, both, token, "/videos", 50), "the servers must share the limit again; the new Redis has no counts")
+	require.Equal(t, 30, sendAndCountAccepted(t, both, token, "/videos", 50), "the servers must share the limit again; the new Redis has no counts")
 	requireLogged(1, 1)
 	for _, s := range both {
 		s.server.stop(t, sigterm)
 	}
 }
 
-// sendAndCountAllowed sends n requests, four at a time, and distributes them over the servers. It returns the number of requests that no rate
-// limit refused.
-func sendAndCountAllowed(t *testing.T, servers []*stack, token, path string, n int) int {
+// sendAndCountAccepted sends n requests, four at a time, and distributes them over the servers. It returns the number of requests that were
+// within the rate limit.
+func sendAndCountAccepted(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()
 	var mu sync.Mutex
 	ok, slowest := 0, time.Duration(0)
@@ -75,7 +75,7 @@ func sendAndCountAllowed(t *testing.T, servers []*stack, token, path string, n i
 		callers.Go(func() {
 			for i := worker; i < n; i += 4 {
 				startTime := time.Now()
-				a, err := try(t, http.MethodGet, servers[i/4%len(servers)].base+path, token, nil)
+				a, err := sendJSON(t, http.MethodGet, servers[i/4%len(servers)].base+path, token, nil)
 				mu.Lock()
 				slowest = max(slowest, time.Since(startTime))
 				if err != nil || !slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, a.status) {

@@ -45,16 +45,16 @@ func (s *stack) organiseVideos(t *testing.T) {
 			Title   string
 		}
 	}
-	call(t, "GET", s.base+"/videos?limit=40&order_by=created_at", s.token, nil).decode(t, &page)
+	requireResponse(t, "GET", s.base+"/videos?limit=40&order_by=created_at", s.token, nil).decode(t, &page)
 	created := func(path string, body map[string]any) (id string) {
-		a := call(t, "POST", s.base+path, s.token, body)
+		a := requireResponse(t, "POST", s.base+path, s.token, body)
 		require.Equal(t, http.StatusCreated, a.status, string(a.body))
 		var made struct{ ID string }
 		a.decode(t, &made)
 		return made.ID
 	}
 	ok := func(method, path string, status int, body any) {
-		a := call(t, method, s.base+path, s.token, body)
+		a := requireResponse(t, method, s.base+path, s.token, body)
 		require.Equal(t, status, a.status, string(a.body))
 	}
 	root := created("/collections", map[string]any{"name": "Clients"})
@@ -68,7 +68,7 @@ func (s *stack) organiseVideos(t *testing.T) {
 	var account struct {
 		Link string `json:"account_link"`
 	}
-	call(t, "GET", s.base+"/accounts/"+page.Data[0].Account, s.token, nil).decode(t, &account)
+	requireResponse(t, "GET", s.base+"/accounts/"+page.Data[0].Account, s.token, nil).decode(t, &account)
 	ok("POST", "/accounts", http.StatusOK, map[string]any{"link": account.Link, "tracking_type": "all"})
 	for _, v := range page.Data[30:35] {
 		ok("DELETE", "/videos/"+v.ID, http.StatusOK, nil)
@@ -87,7 +87,7 @@ func (s *stack) collectionTree(t *testing.T) []string {
 			Hashtags         []string
 		}
 	}
-	call(t, "GET", s.base+"/collections", s.token, nil).decode(t, &all)
+	requireResponse(t, "GET", s.base+"/collections", s.token, nil).decode(t, &all)
 	parents, names := map[string]string{}, map[string]string{}
 	for _, c := range all.Data {
 		names[c.ID] = c.Name
@@ -108,8 +108,8 @@ func (s *stack) collectionTree(t *testing.T) []string {
 				Type    string `json:"tracking_type"`
 			}
 		}
-		call(t, "GET", s.base+"/collections/"+c.ID+"/videos?limit=5000&include_removed=true", s.token, nil).decode(t, &videos)
-		call(t, "GET", s.base+"/collections/"+c.ID+"/accounts?limit=5000", s.token, nil).decode(t, &accounts)
+		requireResponse(t, "GET", s.base+"/collections/"+c.ID+"/videos?limit=5000&include_removed=true", s.token, nil).decode(t, &videos)
+		requireResponse(t, "GET", s.base+"/collections/"+c.ID+"/accounts?limit=5000", s.token, nil).decode(t, &accounts)
 		var links []string
 		for _, m := range slices.Concat(videos.Data, accounts.Data) {
 			links = append(links, m.Video+m.Account+m.Type)
@@ -152,7 +152,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 				return state.Videos
 			}
 			var accounts []any
-			call(t, "GET", source.base+"/accounts", source.token, nil).decode(t, &accounts)
+			requireResponse(t, "GET", source.base+"/accounts", source.token, nil).decode(t, &accounts)
 			require.NotEmpty(t, accounts)
 			require.JSONEq(t, fmt.Sprintf(`{"collections":%d,"accounts":%d,"videos":%d}`, len(source.collectionTree(t)), len(accounts), *migrateVideos), runOperator(t, env, append(slices.Clone(args), "--dry-run")...))
 			require.NoDirExists(t, dir, "a dry run must write nothing")
@@ -163,7 +163,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 				require.ErrorContains(t, p.err, "killed", "the migration must still run when the test kills it")
 				require.Less(t, histories(), *migrateVideos)
 			}
-			// Kill the migration a third time, while it writes into the database. The result must still be the same.
+			// Kill the migration a third time, while it writes into the database. The next run must still copy everything.
 			p := startProgram(t, "reeltally", env, args...)
 			require.Eventually(t, func() bool {
 				_, err := os.Stat(filepath.Join(dir, "tmp"))
@@ -185,7 +185,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 				return slices.Sorted(strings.Lines(runOperator(t, s.env, "export", "--org", org, "--include-removed")))
 			}
 			var sourceOrg struct{ Organisation struct{ ID string } }
-			call(t, "GET", source.base+"/authenticate", source.token, nil).decode(t, &sourceOrg)
+			requireResponse(t, "GET", source.base+"/authenticate", source.token, nil).decode(t, &sourceOrg)
 			want := export(source, sourceOrg.Organisation.ID)
 			require.Greater(t, len(want), *migrateVideos)
 			require.Equal(t, want, export(target, "Target"))
@@ -197,7 +197,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 				ByPlatform     map[string]int `json:"by_platform"`
 			}
 			statistics := func(s *stack) (c counts) {
-				call(t, "GET", s.base+"/statistics/videos", s.token, nil).decode(t, &c)
+				requireResponse(t, "GET", s.base+"/statistics/videos", s.token, nil).decode(t, &c)
 				return c
 			}
 			require.Equal(t, 5, statistics(source).Removed)

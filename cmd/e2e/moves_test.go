@@ -34,7 +34,8 @@ const (
 	moveLinks   = 20 // number of links in one request
 )
 
-// loadedBackup is a backup that was taken while callers and a collector wrote, and restored into a database of the other engine.
+// loadedBackup is the result of a backup under load. The backup was made while callers and a collector wrote. It was then restored into a
+// database of the other engine.
 type loadedBackup struct {
 	engine, into  string
 	rows          int
@@ -44,7 +45,7 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that were tracked during the backup and are missing in it, because a backup has the state of the moment when it began
+	later         int           // videos that were tracked during the backup and are not in it, because it has the state at its beginning
 	points        int           // points that the collector stored during the backup
 }
 
@@ -54,12 +55,12 @@ type move struct {
 	rows          int
 	databaseBytes int64 // size of the new database
 	steps         []moveStep
-	sum, export   string // checksum of the whole content, and checksum of an export of an organisation with its histories
+	sum, export   string // checksums of the whole content, and of an export of one organisation with its histories
 }
 
 // moveStep is one command of a move.
 type moveStep struct {
-	database string // "old" or "new"
+	database string // the database that the command uses, "old" or "new"
 	command  string
 	duration time.Duration
 }
@@ -92,7 +93,6 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	}
 }
 
-// databaseSettings returns the settings of the programs for a database.
 func databaseSettings(url string) []string {
 	return []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_RATE_LIMITS=off"}
 }
@@ -127,7 +127,7 @@ type moveWriter struct {
 	index         int
 	sent          atomic.Int64 // number of videos in all requests
 	acknowledged  atomic.Int64 // number of videos in the acknowledged requests
-	slowestMicros atomic.Int64 // the longest time from a request to its acknowledgement, since the test last set slowestMicros to 0
+	slowestMicros atomic.Int64 // the longest time from a request to its acknowledgement since the last reset by the test
 }
 
 // videoLink returns the link of the writer's video with the number n.
@@ -135,7 +135,7 @@ func (w *moveWriter) videoLink(n int64) string {
 	return fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", w.index, n)
 }
 
-// trackNext tracks the next moveLinks videos with one request.
+// trackNext tracks the next videos of the writer with one request.
 func (w *moveWriter) trackNext(t *testing.T, base string) {
 	first := w.acknowledged.Load()
 	links := make([]string, moveLinks)
@@ -144,7 +144,7 @@ func (w *moveWriter) trackNext(t *testing.T, base string) {
 	}
 	w.sent.Add(moveLinks)
 	start := time.Now()
-	a, err := try(t, http.MethodPost, base+"/videos/bulk", w.token, map[string]any{"links": links})
+	a, err := sendJSON(t, http.MethodPost, base+"/videos/bulk", w.token, map[string]any{"links": links})
 	if err != nil || a.status != http.StatusOK {
 		expectTrue(t, false, "%v %d %s", err, a.status, a.body)
 		return
@@ -209,7 +209,7 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	require.False(t, t.Failed())
 	s.server.stop(t, sigterm)
 	s.collector.stop(t, sigterm)
-	r.backupBytes, r.databaseBytes = sizeOfFile(t, path), databaseSize(t, url)
+	r.backupBytes, r.databaseBytes = fileSize(t, path), databaseSize(t, url)
 	printProgress(os.Stderr, "%s: backed up the database (%s) in %s while requests were sent", t.Name(), engine, took)
 
 	restored := storetest.NewEmptyURL(t, into)
@@ -264,7 +264,7 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 // moveInstallation moves an installation from one database to a new database with the commands of a chapter of docs/scale.md, and compares both.
 func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
-	commands := commandsOf(t, "scale.md", chapter)
+	commands := commandBlocks(t, "scale.md", chapter)
 	require.Len(t, commands, 1)
 	dir := t.TempDir()
 	r := move{name: name}
@@ -283,7 +283,7 @@ func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	after, _ := runBackupCommand(t, nil, "restore", "--check", "--json", filepath.Join(dir, "moved.backup"))
 	require.Equal(t, before, after)
 	export := func(url string) string {
-		return sha256Of([]byte(runOperator(t, databaseSettings(url), "export", "--interpolated", "--include-removed", "--org", storetest.QueryText(t, to, "SELECT CAST(organisation_id AS text) FROM organisation_totals ORDER BY videos DESC LIMIT 1")[0])))
+		return hexSHA256([]byte(runOperator(t, databaseSettings(url), "export", "--interpolated", "--include-removed", "--org", storetest.QueryText(t, to, "SELECT CAST(organisation_id AS text) FROM organisation_totals ORDER BY videos DESC LIMIT 1")[0])))
 	}
 	r.rows, r.sum, r.export, r.databaseBytes = after.Rows, after.SHA256, export(to), databaseSize(t, to)
 	require.Equal(t, export(from), r.export)
@@ -298,8 +298,8 @@ func (m *moves) countPoints(t *testing.T, url string) int {
 	return n
 }
 
-// sizeOfFile returns the size of a file, or 0 if the file does not exist.
-func sizeOfFile(t *testing.T, path string) int64 {
+// fileSize returns the size of a file, or 0 if the file does not exist.
+func fileSize(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
 	if os.IsNotExist(err) {
@@ -313,7 +313,7 @@ func sizeOfFile(t *testing.T, path string) int64 {
 func databaseSize(t *testing.T, url string) int64 {
 	t.Helper()
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		return sizeOfFile(t, path) + sizeOfFile(t, path+"-wal")
+		return fileSize(t, path) + fileSize(t, path+"-wal")
 	}
 	n, err := strconv.ParseInt(storetest.QueryText(t, url, "SELECT CAST(pg_database_size(current_database()) AS text)")[0], 10, 64)
 	require.NoError(t, err)

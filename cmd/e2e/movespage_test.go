@@ -27,10 +27,10 @@ The new database has every video that was acknowledged before the backup began. 
 
 | Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | Of these, missing in the backup | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --- | --: | --- |
-`, thousands(*movesVideos), *movesDays, moveWriters, moveLinks)
+`, formatThousands(*movesVideos), *movesDays, moveWriters, moveLinks)
 	for _, r := range backups {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | equal |\n", r.engine, thousands(r.rows), megabytes(r.databaseBytes), megabytes(r.backupBytes), seconds(r.backup),
-			thousands(r.writes), thousands(r.later), thousands(r.points), r.slowest.Round(time.Millisecond), r.into, seconds(r.restore))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | equal |\n", r.engine, formatThousands(r.rows), formatMegabytes(r.databaseBytes), formatMegabytes(r.backupBytes), formatSeconds(r.backup),
+			formatThousands(r.writes), formatThousands(r.later), formatThousands(r.points), r.slowest.Round(time.Millisecond), r.into, formatSeconds(r.restore))
 	}
 	b.WriteString(`
 ## Moves
@@ -39,15 +39,15 @@ The commands are those of [scale.md](../scale.md#move-a-running-installation). T
 the move, and so is the checksum of an export of the largest organisation with its histories.
 `)
 	for _, r := range moved {
-		fmt.Fprintf(&b, "\n**%s**, %s rows; the new database has %s:\n\n| Database | Command | Time |\n| --- | --- | --: |\n", r.name, thousands(r.rows), megabytes(r.databaseBytes))
+		fmt.Fprintf(&b, "\n**%s**, %s rows; the new database has %s:\n\n| Database | Command | Time |\n| --- | --- | --: |\n", r.name, formatThousands(r.rows), formatMegabytes(r.databaseBytes))
 		stopped := time.Duration(0)
 		for i, s := range r.steps {
-			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", s.database, s.command, seconds(s.duration))
+			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", s.database, s.command, formatSeconds(s.duration))
 			if i < len(r.steps)-1 {
 				stopped += s.duration
 			}
 		}
-		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", seconds(stopped), r.sum, r.export)
+		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", formatSeconds(stopped), r.sum, r.export)
 	}
 	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but do not distribute any data. So the time of `migrate --citus` says nothing about a cluster. " +
 		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
@@ -59,15 +59,14 @@ the move, and so is the checksum of an export of the largest organisation with i
 	return b.String()
 }
 
-// megabytes writes a number of bytes in megabytes.
-func megabytes(bytes int64) string {
-	return fmt.Sprintf("%s MB", thousands(int((bytes+500_000)/1_000_000)))
+func formatMegabytes(bytes int64) string {
+	return fmt.Sprintf("%s MB", formatThousands(int((bytes+500_000)/1_000_000)))
 }
 
-// seconds writes a duration in seconds with one decimal.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+// formatSeconds writes a duration in seconds with one decimal.
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-func TestMovesPage_showsTheTimeForWhichTheProgramsAreStopped(t *testing.T) {
+func TestMovesPage_showsHowLongTheProgramsAreStopped(t *testing.T) {
 	t.Parallel()
 	page := movesPage([]loadedBackup{{engine: "sqlite", into: "postgres", rows: 2_500_000, databaseBytes: 1_499_600_000, backup: 1500 * time.Millisecond, writes: 1234}},
 		[]move{{name: "SQLite to PostgreSQL", steps: []moveStep{{"old", "a", time.Second}, {"new", "b", 2 * time.Second}, {"new", "c", 4 * time.Second}}, sum: "5e", export: "7f"}}, false, "The machine.")

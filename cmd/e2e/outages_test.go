@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// `make outages` runs the test with more outages, and with full disks, for which it mounts small file systems.
+// `make outages` runs the test with more outages and with full disks. For the full disks, the test mounts small file systems.
 var (
 	outagesCount = flag.Int("outages.count", 2, "number of times that each part of the system fails")
 	outagesDisks = flag.Bool("outages.disks", false, "also fill disks; needs root, because the test mounts file systems")
@@ -40,7 +40,7 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// brief is true if the failure has ended when fail returns. The test then does not wait for refused requests.
+	// brief is true if the failure is over as soon as the function fail returns. The test then does not wait for refused requests.
 	brief bool
 	// reads is true if requests that read data succeed during the outage. writes is true if requests that write data succeed.
 	reads, writes bool
@@ -55,15 +55,15 @@ type outageCounts struct {
 	writes, reads int           // answers with status 200
 	refusedWrites int           // answers with status 503 to writes
 	refusedReads  int           // answers with status 503 to reads
-	limited       int           // answers with status 429; 0 unless Redis is the part that fails, because the other tests have no rate limits
+	limited       int           // answers with status 429; only the outages of Redis have them, because the other runs have no rate limits
 	slowest       time.Duration // the longest time from a request to its answer
 	recovery      time.Duration // the longest time from the end of an outage until a write succeeded
 	duration      time.Duration
 }
 
-// The test makes PostgreSQL, Redis and, if the flag is set, disks fail again and again while callers track and list videos. Each request
-// must be answered: by success, or by 503 with Retry-After. After each outage, the same process of the server must write again. At the end,
-// each acknowledged video must be stored exactly once.
+// The test makes PostgreSQL and Redis fail again and again while callers track and list videos. With the flag -outages.disks, it also fills
+// disks. Each request must be answered: by success, or by 503 with Retry-After. After each outage, the same process of the server must
+// write again. At the end, each acknowledged video must be stored exactly once.
 func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -92,7 +92,6 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	}
 }
 
-// outageOfKilledPostgres returns an outage in which PostgreSQL is killed and started again.
 func outageOfKilledPostgres(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
@@ -100,7 +99,6 @@ func outageOfKilledPostgres(t *testing.T) outage {
 		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
 }
 
-// outageOfKilledRedis returns an outage in which Redis is killed and started again.
 func outageOfKilledRedis(t *testing.T) outage {
 	t.Helper()
 	r := redistest.Start(t)
@@ -153,10 +151,10 @@ func mountSmallDisk(t *testing.T, dir string, sizeMiB int) {
 	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
 }
 
-// fillerPath returns the path of the file with which fillDisk fills the file system of dir.
+// fillerPath returns the path of the file with which fillDisk fills the disk.
 func fillerPath(dir string) string { return filepath.Join(dir, "filler") }
 
-// fillDisk writes a file to the file system of dir until nothing more fits.
+// fillDisk writes a file to the disk until nothing more fits.
 func fillDisk(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(fillerPath(dir))
@@ -168,7 +166,7 @@ func fillDisk(t *testing.T, dir string) {
 	require.NoError(t, f.Close())
 }
 
-// outageRun is the test of one kind of outage, which happens several times: the servers, the counts and the acknowledged links.
+// outageRun is a run in which one kind of outage happens several times. It has the server, the counts and the acknowledged links.
 type outageRun struct {
 	outage
 	*stack
@@ -220,9 +218,9 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	close(stop)
 	callers.Wait()
 	require.Empty(t, r.problems, "%s", r.server.stderr)
-	stored := r.storedLinks(t)
+	stored := r.countListedLinks(t)
 	for link := range r.acknowledged {
-		require.Equal(t, 1, stored[link], "%s was acknowledged", link)
+		require.Equal(t, 1, stored[link], "the acknowledged video %s must be stored exactly once", link)
 	}
 	for link, times := range stored {
 		require.Equal(t, 1, times, link)
@@ -253,7 +251,7 @@ func (r *outageRun) trackVideo(t *testing.T) {
 	link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", r.links)
 	r.mu.Unlock()
 	start := time.Now()
-	a, err := try(t, http.MethodPost, r.base+"/videos", r.token, map[string]any{"link": link})
+	a, err := sendJSON(t, http.MethodPost, r.base+"/videos", r.token, map[string]any{"link": link})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.slowest = max(r.counts.slowest, time.Since(start))
@@ -268,10 +266,9 @@ func (r *outageRun) trackVideo(t *testing.T) {
 	}
 }
 
-// sendGet sends a GET request and counts the answer.
 func (r *outageRun) sendGet(t *testing.T, target string) {
 	start := time.Now()
-	a, err := try(t, http.MethodGet, r.base+target, r.token, nil)
+	a, err := sendJSON(t, http.MethodGet, r.base+target, r.token, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.slowest = max(r.counts.slowest, time.Since(start))
@@ -330,14 +327,14 @@ func (r *outageRun) awaitWrite(t *testing.T) {
 	})
 }
 
-// storedLinks returns how often the server lists each link.
-func (r *outageRun) storedLinks(t *testing.T) map[string]int {
+// countListedLinks returns how often the server lists each link.
+func (r *outageRun) countListedLinks(t *testing.T) map[string]int {
 	t.Helper()
 	times := map[string]int{}
 	for page := 1; ; page++ {
 		var list struct{ Data []trackedVideo }
 		await(t, waitTimeout, time.Second, func() string { // try again after an error, because the callers may have used up the rate limit of lists
-			a := call(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=1000&page=%d", r.base, page), r.token, nil)
+			a := requireResponse(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=1000&page=%d", r.base, page), r.token, nil)
 			if a.status != http.StatusOK {
 				return string(a.body)
 			}

@@ -27,7 +27,7 @@ func outagesPage(results []outageCounts, machine string) string {
 	limited := 0
 	for _, r := range results {
 		limited += r.limited
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | 0 | 0 | %s | %s | %s | %s | %s |\n", r.name, r.engine, r.outages, thousands(r.writes), thousands(r.reads), thousands(r.refusedWrites), thousands(r.refusedReads),
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | 0 | 0 | %s | %s | %s | %s | %s |\n", r.name, r.engine, r.outages, formatThousands(r.writes), formatThousands(r.reads), formatThousands(r.refusedWrites), formatThousands(r.refusedReads),
 			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, `
@@ -43,7 +43,7 @@ func outagesPage(results []outageCounts, machine string) string {
 
 The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
 `+
-		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsOfOutage, thousands(limited), machine, *outagesCount)
+		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsOfOutage, formatThousands(limited), machine, *outagesCount)
 	return b.String()
 }
 

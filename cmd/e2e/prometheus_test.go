@@ -19,14 +19,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metricsAddress waits until a program serves its metrics, and returns their address as HOST:PORT.
-func metricsAddress(t *testing.T, p *process) string {
+// awaitMetricsAddress waits until a program serves its metrics, and returns their address as HOST:PORT.
+func awaitMetricsAddress(t *testing.T, p *process) string {
 	t.Helper()
 	return strings.TrimSuffix(strings.TrimPrefix(loggedAddress(t, p, "serving metrics"), "http://"), "/metrics")
 }
 
-// startPrometheus starts Prometheus with the rules in docs/alerts.yml, from which it removes the delays of the alerts. Prometheus reads the
-// metrics at the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
+// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but without the delays of the alerts. Prometheus reads the metrics
+// at the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
 func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -57,7 +57,7 @@ func firingAlerts(t *testing.T, base string) map[string]int {
 			}
 		}
 	}
-	call(t, http.MethodGet, base+"/api/v1/alerts", "", nil).decode(t, &answer)
+	requireResponse(t, http.MethodGet, base+"/api/v1/alerts", "", nil).decode(t, &answer)
 	names := map[string]int{}
 	for _, a := range answer.Data.Alerts {
 		if a.State == "firing" {
@@ -74,7 +74,7 @@ func countSeries(t *testing.T, base, expression string) int {
 		Status, Error string
 		Data          struct{ Result []struct{} }
 	}
-	call(t, http.MethodGet, base+"/api/v1/query?query="+url.QueryEscape(expression), "", nil).decode(t, &answer)
+	requireResponse(t, http.MethodGet, base+"/api/v1/query?query="+url.QueryEscape(expression), "", nil).decode(t, &answer)
 	require.Equal(t, "success", answer.Status, "%s: %s", expression, answer.Error)
 	return len(answer.Data.Result)
 }
@@ -88,11 +88,11 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	s.startServer(t)
 	collector := s.startCollector(t)
 	for _, p := range []link.Platform{link.YouTube, link.TikTok} {
-		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, p, 1, 1)[0].url}).status)
+		require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, p, 1, 1)[0].url}).status)
 	}
-	base := startPrometheus(t, metricsAddress(t, s.server), metricsAddress(t, collector))
+	base := startPrometheus(t, awaitMetricsAddress(t, s.server), awaitMetricsAddress(t, collector))
 	s.setFault(t, "instagram", "rate_limited", 600) // without a paused source, the panel about pauses would have no data
-	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, link.Instagram, 1, 1)[0].url}).status)
+	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, link.Instagram, 1, 1)[0].url}).status)
 
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "grafana.json"))
 	require.NoError(t, err)

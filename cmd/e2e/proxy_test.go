@@ -44,11 +44,11 @@ http {
 // proxyProgram is a program that can be a proxy in front of ReelTally, with a configuration in docs.
 type proxyProgram struct {
 	name     string
-	paths    []string // name or path of the program; a path is needed if the folder is often not in PATH, as /usr/sbin
+	paths    []string // name of the program, or its path if its folder is often not in PATH
 	debian   string   // name of the Debian package that has the program
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
-	files    func(conf, address string) map[string]string // files returns a map from file names to contents: the configuration of a proxy that listens on address
+	files    func(conf, address string) map[string]string // files returns the configuration files of a proxy that listens on address; the key is the file name
 	args     []string
 	// tooLarge is the media type of the error response to a request body that is too large (5 MiB).
 	tooLarge string
@@ -180,7 +180,7 @@ func (p *proxied) awaitProxy(proxy *process) bool {
 			return ""
 		default:
 		}
-		a, err := p.try(http.MethodGet, "/livez", "")
+		a, err := p.sendToProxy(http.MethodGet, "/livez", "")
 		if ready = err == nil && a.status == http.StatusOK; ready {
 			return ""
 		}
@@ -208,7 +208,7 @@ func writeCertificate(t *testing.T, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-func (p *proxied) try(method, target, body string, headers ...string) (response, error) {
+func (p *proxied) sendToProxy(method, target, body string, headers ...string) (response, error) {
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.base+target, strings.NewReader(body))
 	if err != nil {
 		return response{}, err
@@ -233,7 +233,7 @@ func (p *proxied) try(method, target, body string, headers ...string) (response,
 // query.
 func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
-	a, err := p.try(method, target, body, headers...)
+	a, err := p.sendToProxy(method, target, body, headers...)
 	require.NoError(p.t, err)
 	require.Equal(p.t, status, a.status, "%s %s: %s", method, target, a.body)
 	return a
@@ -251,8 +251,8 @@ var linkSuffixes = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top",
 // escapeForPath percent-encodes a link, so that it can be a segment of a URL path.
 func escapeForPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
 
-// track tracks a link with POST to path, which is "/videos" or "/accounts", and returns the id of the video or account.
-func (p *proxied) track(path, link string) string {
+// trackLink tracks a link with POST to path, which is "/videos" or "/accounts", and returns the id of the video or account.
+func (p *proxied) trackLink(path, link string) string {
 	p.t.Helper()
 	var made struct{ VideoID, AccountID string }
 	p.send(http.StatusOK, http.MethodPost, path, fmt.Sprintf(`{"link":%q}`, link)).decode(p.t, &made)
@@ -274,7 +274,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 // error response to a request body that is too large (5 MiB).
 func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 	t.Helper()
-	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
+	video, account := p.trackLink("/videos", proxiedVideo), p.trackLink("/accounts", proxiedAccount)
 
 	t.Run("links in paths", func(t *testing.T) {
 		for _, ending := range linkSuffixes {
@@ -295,10 +295,10 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
 		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link with this code, because DELETE accepts only ids in the path. The code shows that the proxy did not change the link.")
 	})
-	t.Run("finds videos and accounts by links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
-	t.Run("passes bodies up to the size limit, including those of DELETE", func(t *testing.T) {
+	t.Run("links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
+	t.Run("request bodies of all sizes and methods", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))
-		require.Equal(t, video, p.track("/videos", proxiedVideo))
+		require.Equal(t, video, p.trackLink("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
 		p.send(http.StatusOK, http.MethodDelete, "/accounts/bulk", fmt.Sprintf(`{"ids":[%q]}`, account))
 		for size, media := range map[int]string{2<<20 + 1: "application/problem+json", 5 << 20: tooLargeType} {
@@ -306,16 +306,16 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}
 	})
-	t.Run("passes the caller's address on instead of a forged one", func(t *testing.T) {
+	t.Run("a forged address of the caller", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "address-1", "X-Forwarded-For", "203.0.113.7")
 		line := p.server.stderr.Await(t, waitTimeout, `"request_id":"address-1"`)
 		require.Contains(t, line, `"address":"127.0.0.2"`)
 	})
-	t.Run("keeps X-Request-Id in requests and responses", func(t *testing.T) {
+	t.Run("X-Request-Id in requests and responses", func(t *testing.T) {
 		require.Equal(t, "own.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "own.1").header.Get("X-Request-Id"))
 		require.NotEmpty(t, p.send(http.StatusOK, http.MethodGet, "/authenticate", "").header.Get("X-Request-Id"))
 	})
-	t.Run("forwards conditional requests and the headers of rate limits", func(t *testing.T) {
+	t.Run("conditional requests and the headers of rate limits", func(t *testing.T) {
 		a := p.send(http.StatusOK, http.MethodGet, "/videos/"+video, "")
 		require.NotEmpty(t, a.header.Get("RateLimit-Remaining"))
 		p.send(http.StatusNotModified, http.MethodGet, "/videos/"+video, "", "If-None-Match", a.header.Get("ETag"))
@@ -341,7 +341,7 @@ func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 	storetest.SkipIfShort(t)
 	conf := strings.Replace(nginx.configuration(t), "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // because of the final slash, nginx decodes the path and merges slashes
 	p := startProxied(t, nginx, conf)
-	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
+	video, account := p.trackLink("/videos", proxiedVideo), p.trackLink("/accounts", proxiedAccount)
 	for _, path := range []string{"/videos/" + escapeForPath(proxiedVideo), "/videos/" + escapeForPath(proxiedVideo) + "/history", "/accounts/" + escapeForPath(proxiedAccount)} {
 		var problem struct{ Code, Detail string }
 		p.send(http.StatusBadRequest, http.MethodGet, path, "").decode(t, &problem)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startProxyBefore starts a proxy in front of one or two test servers, and returns a client of the proxy.
-func startProxyBefore(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
+// startProxyForServers starts a proxy that forwards requests to one or two test servers. It returns a client of the proxy.
+func startProxyForServers(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
 	t.Helper()
 	for _, s := range servers {
 		t.Cleanup(s.Close)
@@ -31,7 +31,7 @@ func startProxyBefore(t *testing.T, program *proxyProgram, servers ...*httptest.
 
 // The test server sends 64 KiB, as much as ReelTally sends at once. Then it waits until the caller has read some of these bytes, and sends the rest
 // of the response.
-func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
+func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, program := range proxyPrograms {
@@ -39,7 +39,7 @@ func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 			t.Parallel()
 			const chunk, piece = 64 << 10, 16 << 10
 			arrived := make(chan struct{})
-			p := startProxyBefore(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p := startProxyForServers(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/videos" {
 					return
 				}
@@ -86,7 +86,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 					late.Add(1)
 				}
 			}))
-			p := startProxyBefore(t, program, ready, ending)
+			p := startProxyForServers(t, program, ready, ending)
 			ended.Store(true)
 			// Wait until the proxy sends 20 requests in a row to the other server.
 			await(t, waitTimeout, 50*time.Millisecond, func() string {
@@ -114,7 +114,7 @@ func TestProxy_repeatsRequestsIfAServerCannotBeReached(t *testing.T) {
 			answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 			killed := httptest.NewServer(answer)
 			killed.Close()
-			p := startProxyBefore(t, program, httptest.NewServer(answer), killed)
+			p := startProxyForServers(t, program, httptest.NewServer(answer), killed)
 			for range 20 {
 				p.send(http.StatusOK, http.MethodPost, "/videos", `{"link":"https://www.tiktok.com/@someone/video/1"}`)
 			}

@@ -45,8 +45,8 @@ func TestReadme_commandsWork(t *testing.T) {
 		c.Dir = dir
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		answers := decodeAll(t, string(out))
-		want := decodeAll(t, shown)
+		answers := decodeJSONValues(t, string(out))
+		want := decodeJSONValues(t, shown)
 		require.Len(t, answers, len(want))
 		require.Subset(t, memberNames(answers[0]), memberNames(want[0]))
 		require.Subset(t, memberNames(answers[1]), memberNames(want[1]))
@@ -90,8 +90,8 @@ func startReelTallyWithMake(t *testing.T, dir string) *boottest.Output {
 	return output
 }
 
-// decodeAll returns the JSON values that follow one another in text.
-func decodeAll(t *testing.T, text string) []json.RawMessage {
+// decodeJSONValues splits a text into the JSON values that follow one another in it.
+func decodeJSONValues(t *testing.T, text string) []json.RawMessage {
 	t.Helper()
 	var values []json.RawMessage
 	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {

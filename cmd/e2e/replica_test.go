@@ -41,16 +41,16 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	replica.Await(t)
 	s.startServer(t)
 	metrics := func() string {
-		return string(call(t, http.MethodGet, loggedAddress(t, s.server, "serving metrics"), "", nil).body)
+		return string(requireResponse(t, http.MethodGet, loggedAddress(t, s.server, "serving metrics"), "", nil).body)
 	}
 
-	// listsHave returns true if the list of the organisation's videos has n entries, both as JSON and as CSV.
-	listsHave := func(token string, n int) bool {
-		a, err := try(t, http.MethodGet, s.base+"/videos?limit=200", token, nil)
+	// areListsComplete returns true if the organisation's list has n videos, both as JSON and as CSV.
+	areListsComplete := func(token string, n int) bool {
+		a, err := sendJSON(t, http.MethodGet, s.base+"/videos?limit=200", token, nil)
 		if err != nil || a.status != http.StatusOK || a.header.Get("ETag") == "" {
 			return false
 		}
-		csv, err := tryWithHeaders(t, http.MethodGet, s.base+"/videos?limit=200", token, nil, map[string]string{"Accept": "text/csv"})
+		csv, err := sendJSONWithHeaders(t, http.MethodGet, s.base+"/videos?limit=200", token, nil, map[string]string{"Accept": "text/csv"})
 		return err == nil && strings.Count(string(a.body), `"ad_id":`) == n && strings.Count(string(csv.body), "\n") == n+1
 	}
 	var stale atomic.Int64
@@ -60,9 +60,9 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		running.Go(func() {
 			for n := range writes {
 				link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", i, n)
-				a, err := try(t, http.MethodPost, s.base+"/videos", token, map[string]string{"link": link})
+				a, err := sendJSON(t, http.MethodPost, s.base+"/videos", token, map[string]string{"link": link})
 				acknowledged <- struct{}{}
-				if err != nil || a.status != http.StatusOK || !listsHave(token, n+1) {
+				if err != nil || a.status != http.StatusOK || !areListsComplete(token, n+1) {
 					stale.Add(1)
 				}
 			}
@@ -93,7 +93,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 
 	replica.Stop(t)
 	for _, token := range tokens {
-		require.True(t, listsHave(token, writes), "reads must succeed after the replica was stopped")
+		require.True(t, areListsComplete(token, writes), "reads must succeed after the replica was stopped")
 	}
 	s.server.stderr.Await(t, waitTimeout, "the replica cannot be used")
 	text = metrics()

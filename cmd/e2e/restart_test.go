@@ -39,14 +39,14 @@ func openSocket(t *testing.T) (file *os.File, address string) {
 	require.NoError(t, err)
 	file, err = l.(*net.TCPListener).File()
 	require.NoError(t, err)
-	require.NoError(t, l.Close()) // Close does not close the file, which is a copy of the socket
+	require.NoError(t, l.Close()) // the file stays open, because it is a copy of the socket
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	return file, l.Addr().String()
 }
 
-// startServerOn starts the program `server` in the given folder. The program gets an open listening socket, as it would get from systemd.
-// startServerOn returns when the server serves requests.
-func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *process {
+// startServerWithSocket starts the program `server` in the given folder. The program gets an open listening socket, as it would get from systemd.
+// startServerWithSocket returns when the server serves requests.
+func (s *stack) startServerWithSocket(t *testing.T, folder string, socket *os.File) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, filepath.Join(folder, "server"))
 	c.Dir = t.TempDir()
@@ -80,7 +80,7 @@ func startLoadedPair(t *testing.T) *loadedPair {
 	var addresses [2]string
 	for i := range l.servers {
 		l.sockets[i], addresses[i] = openSocket(t)
-		l.servers[i] = s.startServerOn(t, programs, l.sockets[i])
+		l.servers[i] = s.startServerWithSocket(t, programs, l.sockets[i])
 	}
 	l.nginx = &proxied{stack: s, t: t, direct: addresses[0]}
 	l.nginx.startProxy(nginx, nginx.withSecondServer(t, addresses[1]))
@@ -105,7 +105,7 @@ func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 			method, target, count = http.MethodPost, "/videos", &l.tracked
 			body = fmt.Sprintf(`{"link":"https://www.tiktok.com/@someone/video/7%03d%015d"}`, caller, n)
 		}
-		a, err := l.nginx.try(method, target, body)
+		a, err := l.nginx.sendToProxy(method, target, body)
 		if err != nil || a.status != http.StatusOK {
 			l.failed.Add(1)
 			t.Logf("%s %s: %d %s %v", method, target, a.status, a.body, err)
@@ -118,12 +118,12 @@ func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 // answeredRequests returns the number of successful requests so far.
 func (l *loadedPair) answeredRequests() int64 { return l.tracked.Load() + l.read.Load() }
 
-// restart ends the server with the given index, and starts the program `server` in the given folder in its place.
-func (l *loadedPair) restart(t *testing.T, folder string, index int) {
+// restartServer ends the server with the given index, and starts the program `server` in the given folder in its place.
+func (l *loadedPair) restartServer(t *testing.T, folder string, index int) {
 	t.Helper()
 	before := l.answeredRequests()
 	l.servers[index].stop(t, syscall.SIGTERM)
-	l.servers[index] = l.startServerOn(t, folder, l.sockets[index])
+	l.servers[index] = l.startServerWithSocket(t, folder, l.sockets[index])
 	require.Greater(t, l.answeredRequests(), before, "the servers must answer requests during the restart")
 }
 
@@ -147,7 +147,7 @@ func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 	storetest.SkipIfShort(t)
 	l, start := startLoadedPair(t), time.Now()
 	for n := range *restartsCount {
-		l.restart(t, programs, n%len(l.servers))
+		l.restartServer(t, programs, n%len(l.servers))
 	}
 	duration := time.Since(start)
 	l.requireNothingLost(t)
@@ -176,7 +176,7 @@ Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, s
 %s
 
 `+
-		"The command was `make restarts RESTARTS=%d`. `make check` runs the same test with 20 restarts. The test is in `cmd/e2e/restart_test.go`.\n", *restartsCount, thousands(tracked), thousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
+		"The command was `make restarts RESTARTS=%d`. `make check` runs the same test with 20 restarts. The test is in `cmd/e2e/restart_test.go`.\n", *restartsCount, formatThousands(tracked), formatThousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
 // The test checks the systemd units in docs/systemd. In the units, it replaces the paths of the programs by the paths of the built

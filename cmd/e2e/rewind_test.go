@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// commandsOf returns the blocks of commands, which begin with "```bash", in a chapter of a page in the folder docs.
-func commandsOf(t *testing.T, page, chapter string) []string {
+// commandBlocks returns the blocks of commands in a chapter of a page in docs. Each block begins with "```bash".
+func commandBlocks(t *testing.T, page, chapter string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func commandsOf(t *testing.T, page, chapter string) []string {
 // cluster is a PostgreSQL server whose data directory belongs to a single test. Its commands run as the user of PostgreSQL.
 type cluster struct {
 	env    []string
-	folder string // contains the data directory, the archive and the base backup
+	folder string // folder with the data directory, the archive and the base backup
 	url    string // URL of the database reels
 }
 
@@ -80,7 +80,7 @@ func newCluster(t *testing.T) *cluster {
 		c.kill(t)
 		require.NoError(t, os.RemoveAll(folder))
 	})
-	c.run(t, `printf %s "$PGPASSWORD" > "$PGDATA.password"
+	c.runCommands(t, `printf %s "$PGPASSWORD" > "$PGDATA.password"
 initdb --username="$PGUSER" --pwfile="$PGDATA.password" --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync
 cat >> "$PGDATA/postgresql.conf" <<END
 listen_addresses = '127.0.0.1'
@@ -93,8 +93,8 @@ psql -d postgres -c "CREATE DATABASE reels"`)
 	return c
 }
 
-// run runs commands as the user of PostgreSQL. It fails the test at the first command that fails.
-func (c *cluster) run(t *testing.T, commands string, variables ...string) {
+// runCommands runs commands as the user of PostgreSQL. It fails the test at the first command that fails.
+func (c *cluster) runCommands(t *testing.T, commands string, variables ...string) {
 	t.Helper()
 	args := []string{"bash", "-euc", commands}
 	if os.Geteuid() == 0 {
@@ -144,7 +144,7 @@ func newRestoredInstallation(t *testing.T, url string) *restoredInstallation {
 	return r
 }
 
-// trackVideos tracks n videos of the sandbox, beginning with the video with the number firstNumber. It returns their ids.
+// trackVideos tracks n videos of the sandbox with consecutive numbers from firstNumber. It returns their ids.
 func (r *restoredInstallation) trackVideos(t *testing.T, firstNumber, n int) (ids []string) {
 	t.Helper()
 	links := make([]string, n)
@@ -159,16 +159,15 @@ func (r *restoredInstallation) trackVideos(t *testing.T, firstNumber, n int) (id
 	return ids
 }
 
-// stopAndSum stops the server, and returns two checksums: of a backup of the whole database, and of an export of the organisation's histories.
-func (r *restoredInstallation) stopAndSum(t *testing.T) (checksums string) {
+// stopAndComputeChecksums stops the server, and returns two checksums: of a backup of the whole database, and of an export of the organisation's histories.
+func (r *restoredInstallation) stopAndComputeChecksums(t *testing.T) (checksums string) {
 	t.Helper()
 	r.server.stop(t, sigterm)
-	return databaseChecksum(t, r.env) + " " + sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester")))
+	return databaseChecksum(t, r.env) + " " + hexSHA256([]byte(runOperator(t, r.env, "export", "--org", "Tester")))
 }
 
-func sha256Of(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+func hexSHA256(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// databaseChecksum returns the checksum of the whole content of a database.
 func databaseChecksum(t *testing.T, env []string) string {
 	t.Helper()
 	var summary struct{ SHA256 string }
@@ -181,9 +180,9 @@ func databaseChecksum(t *testing.T, env []string) string {
 func (r *restoredInstallation) fillCollection(t *testing.T) {
 	t.Helper()
 	var made struct{ ID string }
-	call(t, http.MethodPost, r.base+"/collections", r.token, map[string]any{"name": "Spring campaign"}).decode(t, &made)
+	requireResponse(t, http.MethodPost, r.base+"/collections", r.token, map[string]any{"name": "Spring campaign"}).decode(t, &made)
 	r.collection, r.members = made.ID, r.trackVideos(t, 0, 100)
-	a := call(t, http.MethodPost, r.base+"/collections/"+r.collection+"/videos", r.token, map[string]any{"video_ids": r.members})
+	a := requireResponse(t, http.MethodPost, r.base+"/collections/"+r.collection+"/videos", r.token, map[string]any{"video_ids": r.members})
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 }
 
@@ -191,23 +190,22 @@ func (r *restoredInstallation) fillCollection(t *testing.T) {
 func (r *restoredInstallation) deleteByMistake(t *testing.T) {
 	t.Helper()
 	r.trackVideos(t, 500, 100)
-	a := call(t, http.MethodDelete, r.base+"/collections/"+r.collection, r.token, nil)
+	a := requireResponse(t, http.MethodDelete, r.base+"/collections/"+r.collection, r.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
-	a = call(t, http.MethodDelete, r.base+"/videos", r.token, map[string]any{"id": r.members[0]})
+	a = requireResponse(t, http.MethodDelete, r.base+"/videos", r.token, map[string]any{"id": r.members[0]})
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 	require.Equal(t, http.StatusNotFound, r.listMembers(t).status)
 }
 
-// listMembers requests the list of the collection's videos.
 func (r *restoredInstallation) listMembers(t *testing.T) response {
 	t.Helper()
-	return call(t, http.MethodGet, r.base+"/collections/"+r.collection+"/videos?limit=200", r.token, nil)
+	return requireResponse(t, http.MethodGet, r.base+"/collections/"+r.collection+"/videos?limit=200", r.token, nil)
 }
 
 // requireDataRestored requires that the database was restored: it must have the given checksums, and the server must work with it.
 func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums string) {
 	t.Helper()
-	require.Equal(t, checksums, databaseChecksum(t, r.env)+" "+sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
+	require.Equal(t, checksums, databaseChecksum(t, r.env)+" "+hexSHA256([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
 	r.startServer(t)
 	var page struct{ Data []trackedVideo }
 	r.listMembers(t).decode(t, &page)
@@ -221,30 +219,30 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	commands := commandsOf(t, "operating.md", "### PostgreSQL")
+	commands := commandBlocks(t, "operating.md", "### PostgreSQL")
 	require.Len(t, commands, 3)
 	once, weekly, back := commands[0], commands[1], commands[2]
 	for name, killed := range map[string]bool{"running": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			c.run(t, once)
+			c.runCommands(t, once)
 			r := newRestoredInstallation(t, c.url)
-			c.run(t, weekly)
+			c.runCommands(t, weekly)
 			r.fillCollection(t)
-			checksums := r.stopAndSum(t)
+			checksums := r.stopAndComputeChecksums(t)
 			moment := time.Now().UTC().Format("2006-01-02 15:04:05.000000+00")
 			r.startServer(t)
 			r.deleteByMistake(t)
-			require.NotEqual(t, checksums, r.stopAndSum(t))
+			require.NotEqual(t, checksums, r.stopAndComputeChecksums(t))
 			if killed {
 				c.kill(t)
 			}
-			c.run(t, back, "MOMENT="+moment)
+			c.runCommands(t, back, "MOMENT="+moment)
 			require.DirExists(t, filepath.Join(c.folder, "data.before"))
 			r.requireDataRestored(t, checksums)
-			c.run(t, strings.ReplaceAll(weekly, "$BASE", "$BASE-2"))
-			c.run(t, `test "$(psql -d reels -Atc 'SELECT failed_count FROM pg_stat_archiver')" = 0`)
+			c.runCommands(t, strings.ReplaceAll(weekly, "$BASE", "$BASE-2"))
+			c.runCommands(t, `test "$(psql -d reels -Atc 'SELECT failed_count FROM pg_stat_archiver')" = 0`)
 		})
 	}
 }
@@ -252,7 +250,7 @@ func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	commands := commandsOf(t, "operating.md", "### SQLite")
+	commands := commandBlocks(t, "operating.md", "### SQLite")
 	require.Len(t, commands, 2)
 	hourly, back := commands[0], commands[1]
 	folder := t.TempDir()
@@ -272,14 +270,14 @@ func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 	guide(hourly)
 	r.fillCollection(t)
 	nextSecond()
-	checksums := r.stopAndSum(t)
+	checksums := r.stopAndComputeChecksums(t)
 	r.startServer(t)
 	guide(hourly)
 	moment := nextSecond().Format(time.RFC3339)
 	nextSecond()
 	r.deleteByMistake(t)
 	guide(hourly)
-	require.NotEqual(t, checksums, r.stopAndSum(t))
+	require.NotEqual(t, checksums, r.stopAndComputeChecksums(t))
 	guide(back, "MOMENT="+moment)
 	require.FileExists(t, file+".before")
 	r.requireDataRestored(t, checksums)

@@ -32,7 +32,8 @@ type sdkTest struct {
 	clone string // a clone of this repository, with all files that git does not ignore, including uncommitted changes
 }
 
-// runTool runs a program in a folder and returns its standard output. The environment is that of the test, with the variables in env.
+// runTool runs a program in a folder and returns its standard output. The program gets the environment of the test and the variables in
+// env.
 func runTool(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)
@@ -44,8 +45,7 @@ func runTool(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out)
 }
 
-// copyInto copies files into a folder.
-func copyInto(t *testing.T, dir string, paths ...string) {
+func copyFiles(t *testing.T, dir string, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -54,7 +54,7 @@ func copyInto(t *testing.T, dir string, paths ...string) {
 	}
 }
 
-// globFiles returns the files that match a pattern, of which there must be at least one.
+// globFiles returns the files that match a pattern. It fails the test if no file matches.
 func globFiles(t *testing.T, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -100,8 +100,8 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 }
 
 // goEnvironment returns environment variables for the go command. With these variables, go downloads the module of this repository from
-// s.clone instead of github.com. It downloads all other modules from the module cache of the test, which it uses as a module proxy, and
-// stores them in a new module cache.
+// s.clone instead of github.com. For all other modules, it uses the module cache of the test as a module proxy. It stores what it downloads
+// in a new module cache.
 func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	t.Helper()
 	var set struct{ GOMODCACHE, GOPROXY string }
@@ -134,13 +134,13 @@ func TestSDKs_installedPackagesWork(t *testing.T) {
 func (s *sdkTest) testGo(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), s.goEnvironment(t)
-	copyInto(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums in go.sum, go does not ask the checksum database
+	copyFiles(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums in go.sum, go does not ask the checksum database
 	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
 	runTool(t, dir, env, "go", "get", "github.com/reeltally/reeltally/gen/client")
 	for _, example := range globFiles(t, filepath.Join(s.clone, "gen/client/examples/*/main.go")) {
 		folder := filepath.Join(dir, filepath.Base(filepath.Dir(example)))
 		require.NoError(t, os.Mkdir(folder, 0o700))
-		copyInto(t, folder, example)
+		copyFiles(t, folder, example)
 	}
 	runTool(t, dir, env, "go", "mod", "tidy")
 	runTool(t, dir, env, "go", "vet", "./...")
@@ -158,32 +158,32 @@ const tsconfig = `{"compilerOptions": {"strict": true, "exactOptionalPropertyTyp
 func (s *sdkTest) testTypeScript(t *testing.T) {
 	t.Parallel()
 	tools, dir := t.TempDir(), t.TempDir()
-	copyInto(t, tools, "testdata/sdks/package.json", "testdata/sdks/package-lock.json", "testdata/sdks/.npmrc")
+	copyFiles(t, tools, "testdata/sdks/package.json", "testdata/sdks/package-lock.json", "testdata/sdks/.npmrc")
 	runTool(t, tools, nil, "npm", "ci", "--silent")
 
 	runTool(t, filepath.Join(s.clone, "gen/typescript"), nil, "npm", "pack", "--silent", "--pack-destination", dir)
 	packed := globFiles(t, filepath.Join(dir, "*.tgz"))
 	runTool(t, dir, nil, "npm", "install", "--silent", "--no-audit", "--no-fund", "./"+filepath.Base(packed[0]))
-	copyInto(t, dir, globFiles(t, filepath.Join(s.clone, "gen/typescript/examples/*.mjs"))...)
-	copyInto(t, dir, "testdata/sdks/program.ts")
+	copyFiles(t, dir, globFiles(t, filepath.Join(s.clone, "gen/typescript/examples/*.mjs"))...)
+	copyFiles(t, dir, "testdata/sdks/program.ts")
 	hosted := filepath.Join(s.root, "server/testdata/hosted")
 	text, err := os.ReadFile(filepath.Join(hosted, "program.ts"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "hosted.ts"), text, 0o600))
-	runTool(t, dir, nil, "npm", "pkg", "set", "type=module") // because the programs are ES modules
+	runTool(t, dir, nil, "npm", "pkg", "set", "type=module") // the programs are ES modules
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tsconfig.json"), fmt.Appendf(nil, tsconfig, filepath.Join(tools, "node_modules/@types")), 0o600))
 	runTool(t, dir, nil, filepath.Join(tools, "node_modules/.bin/tsc"))
 
 	s.runProgram(t, "node", filepath.Join(dir, "compiled/program.js"))
-	require.Equal(t, s.operationsOf(t, filepath.Join(hosted, "program.mjs")), s.operationsOf(t, filepath.Join(dir, "compiled/hosted.js")),
+	require.Equal(t, s.requestedOperations(t, filepath.Join(hosted, "program.mjs")), s.requestedOperations(t, filepath.Join(dir, "compiled/hosted.js")),
 		"two programs were written for the hosted interface, in TypeScript and in JavaScript: both must call the same operations")
 }
 
 // anyID matches an id or a percent-encoded link in a path.
 var anyID = regexp.MustCompile(`/([0-9a-f-]{36}|https%3A[^/]*)`)
 
-// operationsOf runs a program in JavaScript that was written for the hosted interface. It returns the methods and paths of its requests.
-func (s *sdkTest) operationsOf(t *testing.T, program string) []string {
+// requestedOperations runs a JavaScript program for the hosted interface, and returns the methods and paths of its requests.
+func (s *sdkTest) requestedOperations(t *testing.T, program string) []string {
 	t.Helper()
 	target, err := url.Parse(s.base)
 	require.NoError(t, err)
@@ -221,9 +221,9 @@ func (s *sdkTest) testPython(t *testing.T) {
 
 	programs := filepath.Join(dir, "programs")
 	require.NoError(t, os.Mkdir(programs, 0o700))
-	copyInto(t, programs, globFiles(t, filepath.Join(library, "examples/*.py"))...)
-	copyInto(t, programs, globFiles(t, filepath.Join(s.root, "server/testdata/sdk/*.py"))...)
-	copyInto(t, programs, "testdata/sdks/program.py")
+	copyFiles(t, programs, globFiles(t, filepath.Join(library, "examples/*.py"))...)
+	copyFiles(t, programs, globFiles(t, filepath.Join(s.root, "server/testdata/sdk/*.py"))...)
+	copyFiles(t, programs, "testdata/sdks/program.py")
 	runTool(t, programs, nil, checker, "-m", "mypy", "--strict", "--python-executable", caller, ".")
 	runTool(t, library, nil, checker, "-m", "mypy", "--strict", "--cache-dir", filepath.Join(dir, "cache"), "src/reeltally")
 	s.runProgram(t, caller, filepath.Join(programs, "program.py"))

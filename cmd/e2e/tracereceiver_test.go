@@ -43,12 +43,12 @@ type traceReceiver struct {
 func newTraceReceiver(t *testing.T) *traceReceiver {
 	t.Helper()
 	r := &traceReceiver{}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
+	r.Server = httptest.NewServer(http.HandlerFunc(r.handleRequest))
 	t.Cleanup(r.Close)
 	return r
 }
 
-func (r *traceReceiver) handle(w http.ResponseWriter, request *http.Request) {
+func (r *traceReceiver) handleRequest(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	var sent coltracepb.ExportTraceServiceRequest
 	r.mu.Lock()

@@ -34,12 +34,10 @@ func (all spanTree) descendants(s receivedSpan) spanTree {
 	return found
 }
 
-// withName returns the spans with the given name.
 func (all spanTree) withName(name string) spanTree {
 	return slices.DeleteFunc(slices.Clone(all), func(s receivedSpan) bool { return s.Name != name })
 }
 
-// names returns the names of all spans.
 func (all spanTree) names() []string {
 	names := make([]string, len(all))
 	for i, s := range all {
@@ -75,10 +73,10 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 			s.startServer(t)
 			s.startCollector(t)
 			var hook struct{ Secret string }
-			call(t, http.MethodPost, s.base+"/webhooks", s.token, map[string]any{"url": events.URL + "/canary-path-of-webhook?key=canary-of-webhook"}).decode(t, &hook)
+			requireResponse(t, http.MethodPost, s.base+"/webhooks", s.token, map[string]any{"url": events.URL + "/canary-path-of-webhook?key=canary-of-webhook"}).decode(t, &hook)
 
 			v := s.publicVideos(t, link.YouTube, 1, 1)[0]
-			a, err := tryWithHeaders(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": v.url}, map[string]string{
+			a, err := sendJSONWithHeaders(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": v.url}, map[string]string{
 				"traceparent": "00-" + callerTrace + "-" + callerSpan + "-01", "tracestate": "vendor=canary-of-tracestate", "baggage": "key=canary-of-baggage",
 				"X-Request-Id": "request-1"})
 			require.NoError(t, err)
@@ -89,17 +87,17 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 				var read struct {
 					LatestViews *int64 `json:"latest_views"`
 				}
-				call(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url), s.token, nil).decode(t, &read)
+				requireResponse(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url), s.token, nil).decode(t, &read)
 				if read.LatestViews == nil {
 					return "the video has no numbers yet"
 				}
 				return ""
 			})
-			call(t, http.MethodGet, s.base+"/videos?q=canary-of-query&limit=3", s.token, nil)
-			call(t, http.MethodGet, s.base+"/canary-of-path", s.token, nil)
-			call(t, http.MethodGet, s.base+"/c/canary-of-share-page", "", nil)
-			call(t, http.MethodGet, s.base+"/livez", "", nil)
-			tool, err := tryWithHeaders(t, http.MethodPost, s.base+"/mcp", s.token, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			requireResponse(t, http.MethodGet, s.base+"/videos?q=canary-of-query&limit=3", s.token, nil)
+			requireResponse(t, http.MethodGet, s.base+"/canary-of-path", s.token, nil)
+			requireResponse(t, http.MethodGet, s.base+"/c/canary-of-share-page", "", nil)
+			requireResponse(t, http.MethodGet, s.base+"/livez", "", nil)
+			tool, err := sendJSONWithHeaders(t, http.MethodPost, s.base+"/mcp", s.token, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 				"params": map[string]any{"name": "get_video", "arguments": map[string]any{"ad_id": v.url}}}, map[string]string{"Accept": "application/json, text/event-stream"})
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, tool.status, string(tool.body))
@@ -167,7 +165,8 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	require.NotEmpty(t, all.withName("GET"), "if no route matches the path, the span must not contain the path")
 }
 
-// requireFetchSpans checks one trace of the collector, which has the spans of a claim, of a call to a source, and of the storing of the counts.
+// requireFetchSpans checks one trace of the collector. It must have the spans of a claim, of a call to a source, and of a write of the
+// counts.
 func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	t.Helper()
 	rounds := slices.DeleteFunc(all.withName("collect youtube"), func(s receivedSpan) bool { return len(all.descendants(s).withName("call youtube")) == 0 })
@@ -210,7 +209,7 @@ func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	require.Equal(t, "SPAN_KIND_INTERNAL", inner[0].Kind.String())
 	require.True(t, slices.ContainsFunc(all.descendants(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
 	var posts spanTree
-	for _, sent := range all.withName("send to webhook") { // such a span has no request below it if the server finds that all events of the webhook were already sent
+	for _, sent := range all.withName("send to webhook") { // the span has no request if all events of the webhook were already sent
 		require.Empty(t, sent.parent())
 		posts = append(posts, all.descendants(sent).withName("POST")...)
 	}
@@ -245,7 +244,7 @@ func TestTraces_failingReceiverDelaysNoRequests(t *testing.T) {
 			s.startServer(t)
 			for range 200 { // far more spans than the queue can hold
 				started := time.Now()
-				require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/videos", s.token, nil).status)
+				require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/videos", s.token, nil).status)
 				require.Less(t, time.Since(started), 2*time.Second)
 			}
 			if c.logged == "spans could not be sent" {
@@ -280,7 +279,7 @@ func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
 			token, err := os.ReadFile(filepath.Join(data, "demo-token"))
 			require.NoError(t, err)
-			require.Equal(t, http.StatusOK, call(t, http.MethodGet, base+"/videos", strings.TrimSpace(string(token)), nil).status)
+			require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, base+"/videos", strings.TrimSpace(string(token)), nil).status)
 			line := p.stderr.Await(t, waitTimeout, `"msg":"request"`, `"route":"/videos"`)
 			require.Equal(t, c.sent, strings.Contains(line, `"trace_id"`), line)
 			p.stop(t, syscall.SIGTERM)

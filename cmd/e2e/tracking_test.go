@@ -57,7 +57,7 @@ func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 				for i, v := range s.publicVideos(t, p, len(forms[p]), 1) {
 					url := forms[p][i](v, "Abc"+string(rune('d'+i)))
 					var made struct{ VideoID, Error string }
-					a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": url})
+					a := requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": url})
 					require.Equal(t, http.StatusOK, a.status, "%s: %s", url, a.body)
 					a.decode(t, &made)
 					require.Empty(t, made.Error, url)
@@ -104,7 +104,7 @@ func TestBulk_tracksValidLinksBesideInvalidLinks(t *testing.T) {
 				"https://www.tiktok.com/@someone":                                          "wrong_kind",
 				"https://vm.tiktok.com/ZMGoneabc/":                                         "not_found",
 			}
-			links := linksOf(append(s.publicVideos(t, link.TikTok, 25, 2), s.publicVideos(t, link.YouTube, 20, 2)...))
+			links := videoLinks(append(s.publicVideos(t, link.TikTok, 25, 2), s.publicVideos(t, link.YouTube, 20, 2)...))
 			for url := range bad {
 				links = append(links, url)
 			}

@@ -39,18 +39,18 @@ func writeTrackerFile(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// readAPI returns API responses that contain data of an organisation but no ids, so that a test can compare two organisations.
-func readAPI(t *testing.T, s *stack, token string) string {
+// readResponses returns responses with the numbers of an organisation. They contain no ids, so a test can compare two organisations.
+func readResponses(t *testing.T, s *stack, token string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, path := range []string{"/organisation/history", "/statistics/videos", "/accounts/https%3A%2F%2Fwww.tiktok.com%2F%40creator7/history"} {
-		b.Write(call(t, "GET", s.base+path, token, nil).body)
+		b.Write(requireResponse(t, "GET", s.base+path, token, nil).body)
 	}
 	return b.String()
 }
 
-// runKilledRepeatedly starts a reeltally command again and again, and kills each run a little later than the run before, until a run ends
-// successfully before it is killed. It returns the number of kills and the standard output of the last run.
+// runKilledRepeatedly starts a reeltally command again and again. It kills each run a little later than the run before. When a run succeeds
+// before it is killed, runKilledRepeatedly returns the number of kills and the output of this run.
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 10 * time.Millisecond; ; after += after / 4 {
@@ -124,9 +124,9 @@ func TestTransfer_killedImportAndExportContinue(t *testing.T) {
 			require.Equal(t, reference, export("Reference", "resumed.csv", true))
 
 			s.startServer(t)
-			want := readAPI(t, s, referenceToken)
+			want := readResponses(t, s, referenceToken)
 			require.Contains(t, want, fmt.Sprintf(`"total":%d`, transferVideos))
-			require.Equal(t, want, readAPI(t, s, killedToken))
+			require.Equal(t, want, readResponses(t, s, killedToken))
 			t.Logf("the import was killed %d times", importKills)
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// buildNextVersion builds the programs of a version with one more migration, which adds a column to videos, an index and a table. It returns
-// the folder of the programs and the number of the migration.
+// buildNextVersion builds the programs of a version with one more migration. The migration adds a table, an index, and a column of the
+// table videos. It returns the folder of the programs and the number of the migration.
 func buildNextVersion(t *testing.T) (folder string, migration int64) {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Files, "postgres")
@@ -49,9 +49,9 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 	return folder, migration
 }
 
-// An installation with two servers is upgraded to the next version while callers send requests: the schema is migrated, and then one server after
-// the other is replaced by a server of the next version. After that, both are replaced by servers of the old version, which must work with the
-// new schema.
+// The test upgrades an installation with two servers while callers send requests. It migrates the schema, and then replaces one server
+// after the other by a server of the next version. After that, it replaces both by servers of the old version, which must work with the new
+// schema.
 func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -68,7 +68,7 @@ func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 	require.Contains(t, migrate(programs), fmt.Sprintf("The schema has version %d, which is newer than this program's version", migration))
 	for _, folder := range []string{next, programs} {
 		for index := range l.servers {
-			l.restart(t, folder, index)
+			l.restartServer(t, folder, index)
 		}
 	}
 	require.Greater(t, l.answeredRequests(), before)

@@ -30,9 +30,9 @@ At the end, each video in the database must have exactly one event about its fir
 
 | Engine | Videos | Killed processes | Events | Lost | Requests | Received again, with the same id | Wrong signatures | Duration |
 | --- | --: | --- | --: | --: | --: | --: | --: | --: |
-`, *webhooksOrgs, thousands(*webhooksVideos), *webhooksKills)
+`, *webhooksOrgs, formatThousands(*webhooksVideos), *webhooksKills)
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | %s | %s | 0 | %s |\n", r.engine, thousands(r.videos), formatCounts(r.kills), thousands(r.events), thousands(r.requests), thousands(r.repeated),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | %s | %s | 0 | %s |\n", r.engine, formatThousands(r.videos), formatCounts(r.kills), formatThousands(r.events), formatThousands(r.requests), formatThousands(r.repeated),
 			r.duration.Round(time.Second))
 	}
 	b.WriteString("\nThe receiver had these faults:\n\n| Fault |")
@@ -49,7 +49,7 @@ At the end, each video in the database must have exactly one event about its fir
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, r := range results {
-			fmt.Fprintf(&b, " %s |", thousands(r.faults[name]))
+			fmt.Fprintf(&b, " %s |", formatThousands(r.faults[name]))
 		}
 		b.WriteString("\n")
 	}

@@ -42,18 +42,18 @@ func faultOfEvent(n int) string {
 	return ""
 }
 
-// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It refuses
-// only a few events twice. It refuses no event three times, because ReelTally waits five minutes before the fourth attempt.
+// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It
+// refuses a few events a second time. It refuses no event a third time, because ReelTally waits five minutes before the fourth attempt.
 type eventReceiver struct {
 	*httptest.Server
 
 	inside    *httptest.Server            // the server to which the receiver redirects
-	verifiers []*standardwebhooks.Webhook // each of them checks the signatures of the requests of one webhook
+	verifiers []*standardwebhooks.Webhook // verifiers of signatures, one for each webhook
 
 	mu         sync.Mutex
 	attempts   map[uuid.UUID]int               // number of requests for each event, including refused ones
 	times      map[uuid.UUID]int               // number of times that each event was recorded
-	events     map[eventKey]map[uuid.UUID]bool // a map from each change to the ids of the received events about it
+	events     map[eventKey]map[uuid.UUID]bool // ids of the received events, by the change that they report
 	faults     map[string]int                  // number of requests that were answered with a fault; the key is the name of the fault
 	requests   int
 	redirected int      // number of requests that followed a redirect
@@ -64,7 +64,7 @@ type eventReceiver struct {
 func newEventReceiver(t *testing.T) *eventReceiver {
 	t.Helper()
 	r := &eventReceiver{attempts: map[uuid.UUID]int{}, times: map[uuid.UUID]int{}, events: map[eventKey]map[uuid.UUID]bool{}, faults: map[string]int{}}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
+	r.Server = httptest.NewServer(http.HandlerFunc(r.handleRequest))
 	t.Cleanup(r.Close)
 	r.inside = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		r.mu.Lock()
@@ -75,8 +75,7 @@ func newEventReceiver(t *testing.T) *eventReceiver {
 	return r
 }
 
-// handle answers a request with an event.
-func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
+func (r *eventReceiver) handleRequest(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return // the server that sent the request was killed, so the request is incomplete
@@ -98,8 +97,8 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// recordEvent checks a request, and returns the fault with which the receiver answers. It records the event of the request unless the receiver
-// refuses or redirects the request.
+// recordEvent checks a request, and returns the fault with which the receiver answers. If the receiver refuses or redirects the request,
+// recordEvent does not record the event.
 func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	var event struct {
 		ID   uuid.UUID

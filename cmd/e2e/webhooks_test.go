@@ -112,14 +112,14 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 	}
 	w.startCollector(t)
 	w.receiver = newEventReceiver(t)
-	videos := linksOf(w.publicVideos(t, link.YouTube, *webhooksOrgs**webhooksVideos, 7))
+	videos := videoLinks(w.publicVideos(t, link.YouTube, *webhooksOrgs**webhooksVideos, 7))
 	for i := range *webhooksOrgs {
 		owner := webhookOwner{token: w.newAdminToken(t), links: videos[i**webhooksVideos : (i+1)**webhooksVideos]}
 		var made struct {
 			ID     uuid.UUID
 			Secret string
 		}
-		call(t, http.MethodPost, w.bases[0]+"/webhooks", owner.token, map[string]any{"url": w.receiver.URL + "/" + strconv.Itoa(i)}).decode(t, &made)
+		requireResponse(t, http.MethodPost, w.bases[0]+"/webhooks", owner.token, map[string]any{"url": w.receiver.URL + "/" + strconv.Itoa(i)}).decode(t, &made)
 		verifier, err := standardwebhooks.NewWebhook(made.Secret)
 		require.NoError(t, err)
 		owner.hook = made.ID
@@ -129,7 +129,6 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 	return w
 }
 
-// startServerAt starts the server with the index i.
 func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	t.Helper()
 	p := startProgram(t, "server", w.env)
@@ -139,8 +138,8 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// killDuring calls doWork. While doWork runs, killDuring kills and restarts n processes: those with the given names, in turn. Between two kills, the
-// receiver gets a part of the events that doWork causes, so that the kills are distributed over the whole time for which doWork runs.
+// killDuring calls doWork. While doWork runs, killDuring kills and restarts n processes: those with the given names, in turn. Between two
+// kills, it waits until the receiver has got some events. So the kills are distributed over the whole time.
 func (w *webhookRun) killDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -180,7 +179,7 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 		base := w.bases[w.next%len(w.bases)]
 		w.next++
 		w.mu.Unlock()
-		a, err := try(t, method, base+path, token, body)
+		a, err := sendJSON(t, method, base+path, token, body)
 		if t.Context().Err() != nil {
 			return "" // the test has already failed, so do not wait for the statuses
 		}
@@ -191,7 +190,6 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 	})
 }
 
-// trackAll tracks the videos of all organisations.
 func (w *webhookRun) trackAll(t *testing.T) {
 	t.Helper()
 	w.forEachBulk(func(owner webhookOwner, links []string) {
@@ -199,7 +197,6 @@ func (w *webhookRun) trackAll(t *testing.T) {
 	})
 }
 
-// stopAll stops the tracking of the videos of all organisations.
 func (w *webhookRun) stopAll(t *testing.T) {
 	t.Helper()
 	w.forEachBulk(func(owner webhookOwner, links []string) {
@@ -207,8 +204,8 @@ func (w *webhookRun) stopAll(t *testing.T) {
 	})
 }
 
-// forEachBulk divides the links of each organisation into groups of webhookBulk links, and calls do for each group. The organisations are
-// handled at the same time.
+// forEachBulk divides the links of each organisation into groups, and calls a function for each group. The organisations are handled at the
+// same time.
 func (w *webhookRun) forEachBulk(do func(owner webhookOwner, links []string)) {
 	var all sync.WaitGroup
 	for _, owner := range w.owners {
@@ -221,11 +218,11 @@ func (w *webhookRun) forEachBulk(do func(owner webhookOwner, links []string)) {
 	all.Wait()
 }
 
-// videosOf returns the videos of an organisation, including those whose tracking was stopped.
-func (w *webhookRun) videosOf(t *testing.T, owner webhookOwner) []stoppedVideo {
+// listAllVideos returns the tracked and stopped videos of an organisation.
+func (w *webhookRun) listAllVideos(t *testing.T, owner webhookOwner) []stoppedVideo {
 	t.Helper()
 	var page struct{ Data []stoppedVideo }
-	call(t, http.MethodGet, w.bases[0]+"/videos?include_removed=true", owner.token, nil).decode(t, &page)
+	requireResponse(t, http.MethodGet, w.bases[0]+"/videos?include_removed=true", owner.token, nil).decode(t, &page)
 	return page.Data
 }
 
@@ -241,7 +238,7 @@ func (w *webhookRun) awaitFetches(t *testing.T) {
 	t.Helper()
 	await(t, 10*time.Minute, time.Second, func() string {
 		for _, owner := range w.owners {
-			videos := w.videosOf(t, owner)
+			videos := w.listAllVideos(t, owner)
 			if len(videos) != len(owner.links) || slices.ContainsFunc(videos, func(v stoppedVideo) bool { return v.Views == nil }) {
 				return "not all videos were fetched"
 			}
@@ -260,7 +257,7 @@ type eventKey struct {
 // end of its tracking.
 func (w *webhookRun) expectedChanges(t *testing.T, owner webhookOwner) []eventKey {
 	t.Helper()
-	videos := w.videosOf(t, owner)
+	videos := w.listAllVideos(t, owner)
 	require.Len(t, videos, len(owner.links))
 	var keys []eventKey
 	for _, v := range videos {
@@ -295,7 +292,7 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 					Event  uuid.UUID `json:"event_id"`
 				}
 			}
-			call(t, http.MethodGet, w.bases[0]+"/webhooks/"+owner.hook.String()+"/deliveries?limit=5000", owner.token, nil).decode(t, &page)
+			requireResponse(t, http.MethodGet, w.bases[0]+"/webhooks/"+owner.hook.String()+"/deliveries?limit=5000", owner.token, nil).decode(t, &page)
 			require.NotEmpty(t, page.Data)
 			for _, d := range page.Data {
 				if d.Status != "delivered" {
@@ -321,7 +318,7 @@ func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 				HasMore    bool   `json:"has_more"`
 				NextCursor string `json:"next_cursor"`
 			}
-			call(t, http.MethodGet, w.bases[0]+"/events?limit=1000"+cursor, owner.token, nil).decode(t, &page)
+			requireResponse(t, http.MethodGet, w.bases[0]+"/events?limit=1000"+cursor, owner.token, nil).decode(t, &page)
 			for _, e := range page.Data {
 				require.False(t, feed[e.ID], "the event feed must have each event only once")
 				feed[e.ID] = true

@@ -20,7 +20,7 @@ type backupCommand struct {
 	JSON bool   `name:"json" help:"Print the summary as JSON. It needs --out."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (backupCommand) Help() string {
 	return "The backup contains all data of the database at the moment when the command started. Servers and collectors can continue to work. " +
 		"`reeltally restore` can restore the backup into SQLite or PostgreSQL, whichever of them it comes from. " +
@@ -36,7 +36,7 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		bar := newProgress(p.Stderr, logger, "backup", "rows", 0)
 		write := func(w io.Writer) (backup.Summary, error) {
-			return backup.Write(ctx, st, boot.Version(), w, func(done, of int64) { bar.setTotal(ctx, done, of) })
+			return backup.Write(ctx, st, boot.Version(), w, func(done, of int64) { bar.showDoneAndTotal(ctx, done, of) })
 		}
 		if c.Out == "" {
 			_, err := write(p.Stdout)
@@ -48,7 +48,7 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		return printBackup(p, c.JSON, c.Out, "was written", summary)
+		return printBackupSummary(p, c.JSON, c.Out, "was written", summary)
 	})
 }
 
@@ -86,7 +86,7 @@ type restoreCommand struct {
 	JSON  bool   `name:"json" help:"Print the summary as JSON."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (restoreCommand) Help() string {
 	return "The database must be empty: a PostgreSQL database without tables, or a SQLite file that does not exist. " +
 		"All rows are committed together after the checksum was compared, so an interrupted restore leaves an empty database. " +
@@ -105,21 +105,21 @@ func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		from = file
 	}
 	bar := newProgress(p.Stderr, c.Logger(p.Stderr), "restore", "rows", 0)
-	progress := func(done, of int64) { bar.setTotal(ctx, done, of) }
+	progress := func(done, of int64) { bar.showDoneAndTotal(ctx, done, of) }
 	var summary backup.Summary
 	if c.Check {
 		summary, err = backup.Check(from, progress)
 		if bar.finish(ctx); err != nil {
 			return err
 		}
-		return printBackup(p, c.JSON, c.File, "is complete", summary)
+		return printBackupSummary(p, c.JSON, c.File, "is complete", summary)
 	}
 	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		summary, err = backup.Restore(ctx, st, from, progress)
 		if bar.finish(ctx); err != nil {
 			return err
 		}
-		return printBackup(p, c.JSON, c.File, "was restored", summary)
+		return printBackupSummary(p, c.JSON, c.File, "was restored", summary)
 	})
 }
 
@@ -134,8 +134,8 @@ type backupSummary struct {
 	SHA256  string    `json:"sha256"`
 }
 
-// printBackup prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the file.
-func printBackup(p boot.Process, asJSON bool, file, verb string, s backup.Summary) error {
+// printBackupSummary prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the file.
+func printBackupSummary(p boot.Process, asJSON bool, file, verb string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}

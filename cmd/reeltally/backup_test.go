@@ -17,7 +17,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 	for from, to := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			operator, restored := newOperator(t, storetest.NewURL(t, from)), storetest.NewEmptyURL(t, to)
+			operator, restored := newCommandRunner(t, storetest.NewURL(t, from)), storetest.NewEmptyURL(t, to)
 			operator("org", "create", "--name", "Über & Co", "--json")
 			operator("seed", "--org", "Über & Co", "--videos", "30", "--days", "40", "--log-level", "warn")
 			file := filepath.Join(t.TempDir(), "a.backup")
@@ -28,7 +28,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 			require.Equal(t, os.FileMode(0o600), stat.Mode().Perm())
 			require.Contains(t, operator("restore", "--check", file), file+" is complete: ")
 
-			other := newOperator(t, restored)
+			other := newCommandRunner(t, restored)
 			summary := parseObject(t, other("restore", "--json", file))
 			require.Equal(t, from, summary["engine"])
 			require.Contains(t, first, summary["sha256"])
@@ -42,7 +42,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 
 func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *testing.T) {
 	t.Parallel()
-	operator := newOperator(t, storetest.NewURL(t, "sqlite"))
+	operator := newCommandRunner(t, storetest.NewURL(t, "sqlite"))
 	operator("org", "create", "--name", "Piped", "--json")
 	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}
 	status, _, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")

@@ -31,7 +31,7 @@ func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin str
 	}
 }
 
-func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
+func TestLogin_checksTheTokenAndStoresItInAPrivateFile(t *testing.T) {
 	t.Parallel()
 	u, loginFile, call := newCaller(t)
 	status, _, stderr := call("", "list")
@@ -43,9 +43,9 @@ func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
 	require.Regexp(t, `\(code [a-z_]+, request [^)]+\); run "reeltally login" with a valid token`, stderr)
 	require.NoFileExists(t, loginFile)
 	status, _, _ = call("", "login", "--url", u.base)
-	require.Equal(t, 2, status, "the token is missing")
+	require.Equal(t, 2, status, "login must refuse an empty token")
 	status, _, _ = call(u.token, "login", "--url", "example.com")
-	require.Equal(t, 2, status, "the address is no URL")
+	require.Equal(t, 2, status, "login must refuse an address that is no URL")
 
 	status, stdout, stderr := call(u.token+"\n", "login", "--url", u.base+"/")
 	require.Zero(t, status, stderr)
@@ -72,7 +72,7 @@ func TestLogin_tokenIsNotSentToAnotherServer(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("no request may be sent to the other server") }))
 	t.Cleanup(other.Close)
 	file := filepath.Join(t.TempDir(), "login.json")
-	require.NoError(t, loginFile{file}.write(savedLogin{"http://127.0.0.1:1", "rt_secret"}))
+	require.NoError(t, loginFile{file}.writeLogin(savedLogin{"http://127.0.0.1:1", "rt_secret"}))
 	env := map[string]string{"REELTALLY_LOGIN_FILE": file, "REELTALLY_URL": other.URL}
 	status, _, stderr := boottest.Run(t, run, nil, env, "list")
 	require.Equal(t, 2, status)
@@ -98,7 +98,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Regexp(t, `^tracked  `+link+`  [0-9a-f-]{36}\n$`, succeed("track", "--collection", first.Name, link))
 	require.Contains(t, succeed("track", link), "already_tracked")
 	status, stdout, stderr := call("https://example.com/clip\n\n"+link+"\n", "track", "--json")
-	require.Equal(t, 1, status, "one link was not saved")
+	require.Equal(t, 1, status, "track must fail if a link was not saved")
 	require.Contains(t, stderr, "not saved: 1 link")
 	require.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
 	require.Regexp(t, `"success":false`, stdout)
@@ -106,7 +106,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, `there is no collection "Unknown"`)
 	status, _, _ = call("\n", "track")
-	require.Equal(t, 2, status, "there is no link")
+	require.Equal(t, 2, status, "track must fail if it gets no link")
 
 	lines := strings.Split(strings.TrimSpace(succeed("list", "--order-by", "latest_views", "--limit", "3")), "\n")
 	require.Len(t, lines, 4)
@@ -142,8 +142,8 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 		}
 		lines := rows[1:]
 		if what == "histories" {
-			// While the collector fetches a video again, the video's point of the current day is not exported for two to three minutes.
-			// The test compares the points of the days before, which do not change.
+			// Compare only the points of earlier days. An export can lack the point of the current day, because the collector fetches the videos
+			// during the test.
 			day := slices.Index(rows[0], "date")
 			require.NotEqual(t, -1, day)
 			lines = slices.DeleteFunc(lines, func(row []string) bool { return row[day] >= today })

@@ -65,7 +65,7 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 					require.Regexp(t, pinnedImage, s.Image, service)
 				}
 				for _, port := range s.Ports {
-					require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s publishes %s", service, port)
+					require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "the service %s must publish ports only on 127.0.0.1, but has %s", service, port)
 				}
 				for _, volume := range s.Volumes {
 					source, _, _ := strings.Cut(volume, ":")
@@ -75,9 +75,9 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 					require.Contains(t, file.Services, other, service)
 					switch when.Condition {
 					case "service_healthy":
-						require.NotNil(t, file.Services[other].Healthcheck, "%s waits for the service %s, which must have a health check", service, other)
+						require.NotNil(t, file.Services[other].Healthcheck, "the service %s must have a health check, because %s waits for it", other, service)
 					case "service_completed_successfully":
-						require.Equal(t, "no", file.Services[other].Restart, "%s waits for the end of the service %s, which must not restart", service, other)
+						require.Equal(t, "no", file.Services[other].Restart, "the service %s must not restart, because %s waits for its end", other, service)
 					default:
 						require.Fail(t, "unknown condition", "%s: %s", service, when.Condition)
 					}
@@ -98,7 +98,7 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	t.Parallel()
 	file, text := readCompose(t, "docker-compose.demo.yml")
-	require.NotContains(t, text, ":?", "a required variable")
+	require.NotContains(t, text, ":?", "the file must have no required variable")
 	require.NotContains(t, text, "env_file")
 	require.Len(t, file.Services, 1)
 	require.Empty(t, file.Volumes)

@@ -85,7 +85,7 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		return first, err
 	}
 	first.org = u.store.Org(u.organisationID())
-	if first.token, err = u.savedToken(ctx); err != nil {
+	if first.token, err = u.readOrCreateToken(ctx); err != nil {
 		return first, err
 	}
 	identity, err := u.store.Authenticate(ctx, first.token)
@@ -137,9 +137,9 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// savedToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If there is no such token, or if the
-// token is no longer valid, savedToken creates a token and stores it in the file. Only the user who runs the program can read the file.
-func (u *up) savedToken(ctx context.Context) (string, error) {
+// readOrCreateToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If the file has no valid token,
+// readOrCreateToken creates a token and stores it there. Only the user who runs the program can read the file.
+func (u *up) readOrCreateToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -26,7 +26,7 @@ type doctorCommand struct {
 	JSON    bool           `name:"json" help:"Print JSON: a list of {\"check\",\"state\",\"found\",\"advice\"}."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (doctorCommand) Help() string {
 	return "Run this command with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
 }
@@ -73,7 +73,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		err = report(finding{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."})
 	} else {
-		err = errors.Join(c.checkAll(ctx, st, logger, report), st.Close())
+		err = errors.Join(c.checkInstallation(ctx, st, logger, report), st.Close())
 	}
 	if c.JSON {
 		err = errors.Join(err, writeJSON(p.Stdout, all))
@@ -93,8 +93,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	return nil
 }
 
-// checkAll checks the database and the disk. If the database works, it also checks clocks, retention, sources, collectors and organisations.
-func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
+// checkInstallation checks the database and the disk. If the database works, it also checks clocks, retention, sources, collectors and organisations.
+func (c *doctorCommand) checkInstallation(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
 	database := checkDatabase(ctx, st)
 	if err := report(append(database, c.checkDisk()...)...); err != nil {
 		return err

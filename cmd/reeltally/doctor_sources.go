@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding returns the finding about a source and its credential. It gets the answer to a test call, which requested a video that does not exist.
+// probeFinding returns the finding about a source and its credential. The parameter p is the answer of the source to a test call for a video that
+// does not exist.
 func probeFinding(p probe.Answer) finding {
 	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source
@@ -44,11 +45,11 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// checkNumbers reports a problem of a platform if at least one in problemDivisor of the platform's targets has the problem. If fewer targets have
-// it, that is normal.
+// problemDivisor is 10, so checkNumbers reports a problem if at least one tenth of a platform's targets have it. Some failing targets are normal.
 const problemDivisor = 10
 
-// checkNumbers checks the numbers of each platform. It reports if many numbers are missing or old, and if there are no recent numbers at all.
+// checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old, and reports a failure if there are no recent numbers
+// at all.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {

@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startSandbox starts a sandbox. It returns the sandbox's address, and settings with the given database URL in which the sandbox is the
+// startSandbox starts a sandbox and returns its address. It also returns settings for the given database URL. With these settings, the sandbox is the
 // source of every platform.
 func startSandbox(t *testing.T, url string) (settings map[string]string, address string) {
 	t.Helper()
@@ -44,12 +44,12 @@ func runDoctor(t *testing.T, settings map[string]string) (status int, found map[
 	found = map[string]finding{}
 	for _, f := range list {
 		found[f.Check] = f
-		require.Equal(t, f.State == stateOK, f.Advice == "", "a finding must have advice exactly if its state is not ok: %v", f)
+		require.Equal(t, f.State == stateOK, f.Advice == "", "a finding must have advice if its state is not ok, and no advice if its state is ok: %v", f)
 	}
 	return status, found
 }
 
-func stateByCheck(found map[string]finding) map[string]string {
+func statesByCheck(found map[string]finding) map[string]string {
 	out := map[string]string{}
 	for name, f := range found {
 		out[name] = f.State
@@ -77,7 +77,7 @@ func TestDoctor_findsNoProblemInHealthyInstallation(t *testing.T) {
 			} else {
 				want["clock of the database"] = stateOK
 			}
-			require.Equal(t, want, stateByCheck(found))
+			require.Equal(t, want, statesByCheck(found))
 			require.Contains(t, found["collectors"].Advice, "Start a collector")
 
 			_, stdout, _ := boottest.Run(t, run, nil, settings, "doctor")
@@ -160,7 +160,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		t.Parallel()
 		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_VENDOR_KEY": "s3cret"})
 		require.Equal(t, 1, status)
-		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR is not")
+		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not")
 	})
 	t.Run("token without permissions", func(t *testing.T) {
 		t.Parallel()

@@ -40,9 +40,10 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// save saves entries to the file or to standard output. The function writeEntries requests the entries from the server and writes them. The entryNoun
-// is a plural such as "videos". The function countEntries returns the number of entries for the progress bar; it is nil if the number is unknown.
-func (c *exportCommand) save(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
+// saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server and
+// writes them. The progress bar shows entryNoun, a plural such as "videos". The function countEntries returns the total for the bar. It is nil if the
+// total is unknown.
+func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (c *exportCommand) save(ctx context.Context, p boot.Process, entryNoun stri
 			if c.isCSV() {
 				rows-- // do not count the line with the column names
 			}
-			bar.set(ctx, rows, 0)
+			bar.showDone(ctx, rows, 0)
 		}})
 		return errors.Join(writeEntries(api, w), w.Flush())
 	}
@@ -85,7 +86,7 @@ var pageLimit = strconv.Itoa(maxPage)
 
 type exportVideos struct{ exportCommand }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (exportVideos) Help() string { return "Example: reeltally export videos -o videos.csv" }
 
 // Run exports the videos.
@@ -94,7 +95,7 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
 		return page.Pagination.Total, err
 	}
-	return c.save(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
+	return c.saveEntries(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			_, err := api.Download(ctx, w, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
 			return err
@@ -111,7 +112,7 @@ func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
 		return page.Pagination.Total, err
 	}
-	return c.save(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
+	return c.saveEntries(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			_, err := api.Download(ctx, w, "/accounts", url.Values{"limit": {pageLimit}, "paginated": {"true"}}, formats[c.Format])
 			return err
@@ -124,7 +125,7 @@ type exportCollections struct{ exportCommand }
 
 // Run exports the collections.
 func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
-	return c.save(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
+	return c.saveEntries(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
 			_, err := api.Download(ctx, w, "/collections", query, formats[c.Format])
@@ -139,7 +140,7 @@ type exportHistories struct {
 	UpdatedSince time.Time `placeholder:"TIME" help:"Only points that were fetched since then, for example 2026-02-01T00:00:00Z."`
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (exportHistories) Help() string {
 	return "The export ends with a line on standard error that names the time for --updated-since of the next export.\n\n" +
 		"Example: reeltally export histories --format ndjson --updated-since 2026-02-01T00:00:00Z"
@@ -151,7 +152,7 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	if !c.UpdatedSince.IsZero() {
 		query.Set("updated_since", c.UpdatedSince.Format(time.RFC3339Nano))
 	}
-	return c.save(ctx, p, "histories", nil, func(api *client.ReelTally, w io.Writer) error {
+	return c.saveEntries(ctx, p, "histories", nil, func(api *client.ReelTally, w io.Writer) error {
 		headers, err := api.Download(ctx, w, "/history/export", query, formats[c.Format])
 		if err == nil {
 			_, err = fmt.Fprintf(p.Stderr, "The next export can begin with --updated-since %s\n", headers.Get("Exported-Until"))

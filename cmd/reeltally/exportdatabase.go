@@ -38,7 +38,7 @@ func (d *day) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (exportDatabase) Help() string {
 	return "\"reeltally export --org NAME\" is the same command: \"database\" can be left out.\n\n" +
 		"Example: reeltally export --org 'Northwind Studio' --out videos.csv"
@@ -75,7 +75,7 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 			total += statistics.Removed
 		}
 		bar := newProgress(p.Stderr, logger, "export", "videos", total)
-		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.set(ctx, videos, 0) }}
+		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.showDone(ctx, videos, 0) }}
 		if c.Out == "" {
 			w := bufio.NewWriter(p.Stdout)
 			_, err = e.Write(ctx, w)

@@ -130,8 +130,8 @@ func (s *statusSystem) callAPI(method, path string, body any) map[string]any {
 	return decoded
 }
 
-// track tracks a video and returns its id and the warnings in the response.
-func (s *statusSystem) track(link string) (id string, warnings []any) {
+// trackVideo tracks a video and returns its id and the warnings in the response.
+func (s *statusSystem) trackVideo(link string) (id string, warnings []any) {
 	s.t.Helper()
 	answer := s.callAPI(http.MethodPost, "/videos", map[string]any{"link": link})
 	return answer["videoId"].(string), answer["warnings"].([]any)
@@ -140,13 +140,13 @@ func (s *statusSystem) track(link string) (id string, warnings []any) {
 // waitForStatus waits until the video has the given fetch status, such as "ok".
 func (s *statusSystem) waitForStatus(id, status string) {
 	s.t.Helper()
-	s.advanceUntil(id, status, 0)
+	s.advanceClockUntil(id, status, 0)
 }
 
-// advanceUntil advances the clock of the test by the interval again and again, until the video has the given fetch status.
-func (s *statusSystem) advanceUntil(id, status string, interval time.Duration) {
+// advanceClockUntil waits until the video has the given fetch status. While it waits, it repeatedly advances the clock of the test by the interval.
+func (s *statusSystem) advanceClockUntil(id, status string, interval time.Duration) {
 	s.t.Helper()
-	s.await(func() (done bool, state any) {
+	s.waitUntil(func() (done bool, state any) {
 		v := s.getVideo(id)
 		if v["fetch_status"] != status {
 			s.db.Clock.Advance(interval)
@@ -155,8 +155,8 @@ func (s *statusSystem) advanceUntil(id, status string, interval time.Duration) {
 	})
 }
 
-// await calls check again and again until it returns true. It fails the test after two minutes, which is long enough for a busy machine.
-func (s *statusSystem) await(check func() (done bool, state any)) {
+// waitUntil calls check repeatedly until it returns true. It fails the test after two minutes, which is long enough for a busy machine.
+func (s *statusSystem) waitUntil(check func() (done bool, state any)) {
 	s.t.Helper()
 	ticks, tooLong := time.NewTicker(50*time.Millisecond), time.After(2*time.Minute)
 	defer ticks.Stop()
@@ -183,7 +183,7 @@ func (s *statusSystem) trackAccount(link string) string {
 func (s *statusSystem) waitForAccount(id, status string) map[string]any {
 	s.t.Helper()
 	var account map[string]any
-	s.await(func() (done bool, state any) {
+	s.waitUntil(func() (done bool, state any) {
 		account = s.callAPI(http.MethodGet, "/accounts/"+id, nil)
 		return account["fetch_status"] == status, account
 	})
@@ -228,42 +228,42 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		tiktok := func(id string) string { return "https://www.tiktok.com/@someone/video/" + id }
 		ids := map[string]string{}
 
-		_, warnings := s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.CommentsOff))
+		_, warnings := s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.CommentsOff))
 		require.Empty(t, warnings, "before a collector runs, the server must give no warnings, because it does not know the sources")
 		stop := s.startCollector()
-		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
+		ids["ok"], _ = s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
 		s.waitForStatus(ids["ok"], "ok")
 		db.Clock.Advance(6 * time.Second) // the server reads every five seconds which links the running collectors can fetch
 		var warning []any
-		ids["unsupported"], warning = s.track("https://www.facebook.com/reel/" + world.Find(link.Facebook, sandbox.Normal))
+		ids["unsupported"], warning = s.trackVideo("https://www.facebook.com/reel/" + world.Find(link.Facebook, sandbox.Normal))
 		require.Equal(t, []any{"No configured source can fetch videos of Facebook; the operator can configure one."}, warning)
-		noAccount, warning := s.track("https://www.instagram.com/reel/" + world.Find(link.Instagram, sandbox.Normal) + "/")
+		noAccount, warning := s.trackVideo("https://www.instagram.com/reel/" + world.Find(link.Instagram, sandbox.Normal) + "/")
 		require.Len(t, warning, 1)
 		require.Contains(t, warning[0], "track the account, or send a link of the video that contains the handle of the account")
 		s.waitForStatus(noAccount, "unsupported")
-		ids["private"], warning = s.track(tiktok(private))
+		ids["private"], warning = s.trackVideo(tiktok(private))
 		require.Empty(t, warning)
 		s.waitForStatus(ids["private"], "private")
-		ids["restricted"], _ = s.track(tiktok(hidden(sandbox.AgeRestricted)))
+		ids["restricted"], _ = s.trackVideo(tiktok(hidden(sandbox.AgeRestricted)))
 		s.waitForStatus(ids["restricted"], "restricted")
-		ids["gone"], _ = s.track(tiktok(gone))
-		s.advanceUntil(ids["gone"], "gone", 10*time.Minute)
+		ids["gone"], _ = s.trackVideo(tiktok(gone))
+		s.advanceClockUntil(ids["gone"], "gone", 10*time.Minute)
 		normal, hiddenAccount := s.trackAccount("https://www.youtube.com/@"+world.FindAccount(link.YouTube, sandbox.AccountEmpty)), s.trackAccount(
 			"https://www.tiktok.com/@"+world.FindAccount(link.TikTok, sandbox.AccountPrivate))
 		require.Nil(t, s.waitForAccount(normal, "ok")["fetch_detail"])
 		require.Contains(t, s.waitForAccount(hiddenAccount, "private")["fetch_detail"], "The vendor sandbox says that the account is private")
 		s.setFault("vendor", "server_error")
-		ids["failing"], _ = s.track(tiktok(hidden(sandbox.Normal)))
-		s.advanceUntil(ids["failing"], "failing", 20*time.Second)
+		ids["failing"], _ = s.trackVideo(tiktok(hidden(sandbox.Normal)))
+		s.advanceClockUntil(ids["failing"], "failing", 20*time.Second)
 		s.waitForStatus(ids["ok"], "ok")
 		stop()
 		s.setFault("", "")
-		ids["stopped"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.HiddenLikes))
+		ids["stopped"], _ = s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.HiddenLikes))
 		s.callAPI(http.MethodDelete, "/videos/"+ids["stopped"], nil)
 		ids["delayed"] = ids["ok"]
 		db.Clock.Advance(26 * time.Hour)
 		ids["ok"] = ""
-		ids["pending"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Viral))
+		ids["pending"], _ = s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Viral))
 
 		for status, detail := range map[string]string{
 			"pending":     "The first fetch of the video since tracking began is still to come; it is due on ",
@@ -305,7 +305,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 			}
 		}
 
-		operator := newOperator(t, db.URL)
+		operator := newCommandRunner(t, db.URL)
 		printed := operator("status")
 		for _, status := range []string{"failing", "private", "restricted", "gone", "unsupported", "stopped", "pending"} {
 			require.Regexp(t, `(tiktok|instagram|youtube|all) +video +`+status+` +[1-9]`, printed)

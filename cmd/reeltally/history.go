@@ -22,7 +22,7 @@ type videosHistory struct {
 	JSON   bool   `name:"json" help:"Print one JSON object a day, as the API returns it, the newest first."`
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (videosHistory) Help() string {
 	return "Interpolated days have light bars. A day whose count is unknown has no bar, and a line says how many days have no point.\n\n" +
 		"Example: reeltally history https://youtu.be/dQw4w9WgXcQ --metric likes --days 60"
@@ -120,8 +120,8 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a history as a chart, the oldest day first. The points in newestFirst are in the opposite order, which is that of the API. The
-// function toChartPoint converts one of them.
+// writeChart writes a history as a chart, the oldest day first. The API returns the points in the opposite order, as they are in newestFirst. The
+// function toChartPoint converts a point of the API.
 func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(newestFirst) {
@@ -161,7 +161,7 @@ func chartRows(oldestFirst []chartPoint) [][]string {
 				bar += " interpolated"
 			}
 			if before != nil {
-				gain = withSign(*n - *before)
+				gain = formatWithSign(*n - *before)
 			}
 		}
 		before = n

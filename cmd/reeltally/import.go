@@ -35,7 +35,7 @@ type importCommand struct {
 	JSON             bool              `name:"json" help:"Print JSON: one object of counts."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (importCommand) Help() string {
 	return "A row has the link of a video and its counts (views, likes, comments, shares, bookmarks) on a UTC day (date or time). " +
 		"Existing points are never changed. To resume an interrupted import, run it again: importing a file twice changes nothing. " +
@@ -79,7 +79,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			run.Bad = func(r transfer.BadRow) error { return e.Encode(r) }
 		}
 		bars := stageProgress{w: p.Stderr, log: logger, size: size}
-		run.Progress = func(s transfer.Stage, done, total int64) { bars.set(ctx, s, done, total) }
+		run.Progress = func(s transfer.Stage, done, total int64) { bars.showStage(ctx, s, done, total) }
 		summary, err := run.Run(ctx)
 		bars.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -181,9 +181,9 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. The unit of done and total is bytes or videos, depending on the stage. If the stage differs from that of the
-// last call, the bar of the earlier stage is finished first.
-func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
+// showStage shows the progress of a stage. The unit of done and total is bytes or videos, depending on the stage. If the stage is new, showStage
+// first finishes the bar of the previous stage.
+func (s *stageProgress) showStage(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
 		unit := "videos"
@@ -192,7 +192,7 @@ func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, tot
 		}
 		s.stage, s.bar = stage, newProgress(s.w, s.log, string(stage), unit, total)
 	}
-	s.bar.set(ctx, done, 0)
+	s.bar.showDone(ctx, done, 0)
 }
 
 // finish ends the progress of the current stage, if there is one, and logs the totals of the stage.

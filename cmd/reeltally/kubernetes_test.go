@@ -26,9 +26,9 @@ type manifest struct {
 	budgets     map[string]policyv1.PodDisruptionBudget
 }
 
-// decode reads one YAML document into an object of Kubernetes and adds the object to the map. It fails if the document has an unknown field, or a
+// decodeObject reads one YAML document into an object of Kubernetes and adds the object to the map. It fails if the document has an unknown field, or a
 // value of the wrong type.
-func decode[T any](t *testing.T, document string, objects map[string]T, name func(*T) string) {
+func decodeObject[T any](t *testing.T, document string, objects map[string]T, name func(*T) string) {
 	t.Helper()
 	var object T
 	require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object), document)
@@ -48,15 +48,15 @@ func readManifest(t *testing.T) (m manifest, text string) {
 		require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
 		switch kind.APIVersion + " " + kind.Kind {
 		case "batch/v1 Job":
-			decode(t, document, m.jobs, func(o *batchv1.Job) string { return o.Name })
+			decodeObject(t, document, m.jobs, func(o *batchv1.Job) string { return o.Name })
 		case "apps/v1 Deployment":
-			decode(t, document, m.deployments, func(o *appsv1.Deployment) string { return o.Name })
+			decodeObject(t, document, m.deployments, func(o *appsv1.Deployment) string { return o.Name })
 		case "v1 Service":
-			decode(t, document, m.services, func(o *corev1.Service) string { return o.Name })
+			decodeObject(t, document, m.services, func(o *corev1.Service) string { return o.Name })
 		case "v1 ConfigMap":
-			decode(t, document, m.configMaps, func(o *corev1.ConfigMap) string { return o.Name })
+			decodeObject(t, document, m.configMaps, func(o *corev1.ConfigMap) string { return o.Name })
 		case "policy/v1 PodDisruptionBudget":
-			decode(t, document, m.budgets, func(o *policyv1.PodDisruptionBudget) string { return o.Name })
+			decodeObject(t, document, m.budgets, func(o *policyv1.PodDisruptionBudget) string { return o.Name })
 		default:
 			require.Fail(t, "unknown kind", document)
 		}
@@ -123,8 +123,8 @@ func TestKubernetes_probesAndTheServiceUseThePortsOfThePrograms(t *testing.T) {
 	require.Equal(t, int32(8080), server.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort)
 }
 
-// The manifest must contain no Secret. Otherwise installations would use a publicly known password. The programs must know each variable
-// REELTALLY_… that the manifest names.
+// The manifest must contain no Secret, because everybody could read its passwords. The programs must know each variable REELTALLY_… that the manifest
+// names.
 func TestKubernetes_variablesAreKnownAndSecretsAreNotInTheManifest(t *testing.T) {
 	t.Parallel()
 	m, text := readManifest(t)

@@ -17,8 +17,8 @@ type linksCommand struct{}
 // maxLine is the length in bytes of the longest accepted line of standard input. Valid links are much shorter.
 const maxLine = 64 << 10
 
-// Run prints, for each link in standard input, what the link refers to. It ends when the input or ctx ends. If ctx
-// ends, the goroutine that reads the input can run on until the process ends, because a read from a terminal cannot be cancelled.
+// Run reads links from standard input and prints what each link refers to. It ends when the input or ctx ends. If ctx ends, the goroutine that reads
+// the input can continue until the process ends, because a read from a terminal cannot be cancelled.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()
@@ -30,8 +30,8 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describeLines reads one link from each line, and writes a JSON object for each. It flushes the output whenever it has to wait for input,
-// because another program may wait for the object of a link before it writes the next link.
+// describeLines reads one link from each line, and writes a JSON object for each link. Before describeLines waits for input, it flushes the output,
+// because another program may need the last object before it writes the next link.
 func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)

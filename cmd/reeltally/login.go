@@ -42,8 +42,8 @@ func (f loginFile) path() (string, error) {
 	return filepath.Join(folder, "reeltally", "login.json"), nil
 }
 
-// read returns the stored login, or an empty login if nothing is stored.
-func (f loginFile) read() (savedLogin, error) {
+// readLogin returns the stored login, or an empty login if nothing is stored.
+func (f loginFile) readLogin() (savedLogin, error) {
 	path, err := f.path()
 	if err != nil {
 		return savedLogin{}, err
@@ -62,8 +62,9 @@ func (f loginFile) read() (savedLogin, error) {
 	return saved, nil
 }
 
-// write stores the login in the file, which only its owner can read. If write is interrupted, the file has either the old or the new content.
-func (f loginFile) write(saved savedLogin) (err error) {
+// writeLogin stores the login in the file. Only the owner of the file can read it. If writeLogin is interrupted, the file has either the old or the
+// new content.
+func (f loginFile) writeLogin(saved savedLogin) (err error) {
 	path, err := f.path()
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ type apiCommand struct {
 func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {
-		saved, err := c.read()
+		saved, err := c.readLogin()
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +128,8 @@ func isServerAddress(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// describeUnauthorized adds the advice to log in with a valid token to an error with status 401. It returns other errors unchanged.
-func describeUnauthorized(err error) error {
+// addLoginAdvice adds the advice to log in with a valid token, if the error has the status 401. It returns other errors unchanged.
+func addLoginAdvice(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.StatusCode == http.StatusUnauthorized {
 		return fmt.Errorf("%w; run \"reeltally login\" with a valid token", err)
@@ -141,7 +142,7 @@ type loginCommand struct {
 	loginFile
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (loginCommand) Help() string {
 	return "The token is read from the terminal, without showing it, or from standard input. The server checks it before it is stored.\n\n" +
 		"Examples: reeltally login --url https://reeltally.example.com\n" +
@@ -166,7 +167,7 @@ func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	if err := c.write(savedLogin{address, token}); err != nil {
+	if err := c.writeLogin(savedLogin{address, token}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.Stdout, "Logged in to %s as %s.\n", address, plainText(found.Organisation.Name))

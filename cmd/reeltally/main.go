@@ -65,7 +65,7 @@ func run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	return describeUnauthorized(parsed.Run())
+	return addLoginAdvice(parsed.Run())
 }
 
 // databaseCommand has the settings of the database. It is embedded in the commands that use the database.

@@ -29,7 +29,7 @@ type migrateFromCommand struct {
 	JSON             bool        `name:"json" help:"Print JSON: one object of counts."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (migrateFromCommand) Help() string {
 	return "The service must show all data to the token (tier premium). Existing points, videos and collections of the organisation are never changed. " +
 		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/operating.md for details."
@@ -69,10 +69,10 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 			m.Dir = migrate.DefaultDir(org.ID)
 		}
 		bars := migrationProgress{w: p.Stderr, log: logger}
-		m.Progress = func(s migrate.Stage, done, total int) { bars.set(ctx, string(s), int64(done), int64(total)) }
+		m.Progress = func(s migrate.Stage, done, total int) { bars.showStage(ctx, string(s), int64(done), int64(total)) }
 		m.ImportProgress = func(s transfer.Stage, done, total int64) {
 			if s == transfer.Checking || s == transfer.Writing {
-				bars.set(ctx, string(s), done, total)
+				bars.showStage(ctx, string(s), done, total)
 			}
 		}
 		summary, err := m.Run(ctx)
@@ -178,14 +178,14 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage. The numbers done and total count the entries of a list. If the stage differs from that of the last call, the bar of the
-// earlier stage is finished first.
-func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
+// showStage shows the progress of a stage. The numbers done and total count the entries of a list. If the stage is new, showStage first finishes the
+// bar of the previous stage.
+func (m *migrationProgress) showStage(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {
 		m.finish(ctx)
 		m.stage, m.bar = stage, newProgress(m.w, m.log, stage, "entries", total)
 	}
-	m.bar.set(ctx, done, 0)
+	m.bar.showDone(ctx, done, 0)
 }
 
 // finish ends the progress of the current stage, if there is one.

@@ -39,7 +39,7 @@ func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *
 	status, stdout, stderr := migrateFrom("from-input\n", "", "--dry-run")
 	require.Zero(t, status, stderr)
 	require.Contains(t, stdout, "0 collections, 0 accounts and 0 videos")
-	require.NotContains(t, newOperator(t, url)("org", "list"), "Über & Co")
+	require.NotContains(t, newCommandRunner(t, url)("org", "list"), "Über & Co")
 	for range 2 {
 		status, stdout, stderr = migrateFrom("ignored\n", "from-environment")
 		require.Zero(t, status, stderr)
@@ -48,7 +48,7 @@ func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *
 	}
 	require.Equal(t, "Bearer from-input", tokens[0])
 	require.Equal(t, "Bearer from-environment", tokens[len(tokens)-1])
-	require.Equal(t, 1, strings.Count(newOperator(t, url)("org", "list"), "Über & Co"))
+	require.Equal(t, 1, strings.Count(newCommandRunner(t, url)("org", "list"), "Über & Co"))
 
 	status, _, stderr = migrateFrom("", "secret-token", "--org", "Unknown")
 	require.Equal(t, 1, status)

@@ -90,7 +90,7 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 		}
 		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED", "OPERATOR"}}
 		for _, o := range orgs {
-			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime), yesNo(o.Operator)})
+			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime), formatYesNo(o.Operator)})
 		}
 		return writeTable(p.Stdout, rows)
 	})
@@ -111,7 +111,7 @@ func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		err = withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+		err = moveTargetsWithProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
 			return st.SetTier(ctx, org.ID, store.Tier(c.Tier), progress)
 		})
 		if err != nil {
@@ -137,7 +137,7 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		err = withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+		err = moveTargetsWithProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
 			return st.SetSubscription(ctx, org.ID, store.Subscription(c.Subscription), progress)
 		})
 		if err != nil {
@@ -170,23 +170,23 @@ func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-func yesNo(b bool) string {
+func formatYesNo(b bool) string {
 	if b {
 		return "yes"
 	}
 	return "no"
 }
 
-// withProgress calls moveTargets and shows its progress. The function moveTargets moves the targets of an organisation to another lane (priority in
-// the queue) in batches. If one batch is enough, withProgress shows no progress.
-func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, moveTargets func(progress func(done, total int64)) error) error {
+// moveTargetsWithProgress calls moveTargets and shows its progress. The function moveTargets moves the targets of an organisation to another lane
+// (priority in the queue) in batches. If one batch is enough, moveTargetsWithProgress shows no progress.
+func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logger, moveTargets func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := moveTargets(func(done, total int64) {
 		if bar == nil && done < total {
 			bar = newProgress(w, logger, "lanes", "targets", total)
 		}
 		if bar != nil {
-			bar.set(ctx, done, 0)
+			bar.showDone(ctx, done, 0)
 		}
 	})
 	if bar != nil {

@@ -65,8 +65,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take. It gets the number of finished units. If no unit is finished or the total is unknown,
-// timeLeft returns 0.
+// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. If done is 0 or the total is
+// unknown, timeLeft returns 0.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -74,9 +74,9 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows how far the task is: the number of finished units, and the number of history points that were written so far for the current
-// organisation. If the task does not count points, their number is 0.
-func (p *progress) set(ctx context.Context, done int64, points int) {
+// showDone shows the number of finished units, and how fast history points are written. The parameter points is the number of points of the current
+// organisation so far, or 0 if the task does not count points.
+func (p *progress) showDone(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
 	case p.bar != nil:
@@ -94,19 +94,18 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal shows how many units of the task are finished, and stores the total number of units if it was unknown so far.
-func (p *progress) setTotal(ctx context.Context, done, total int64) {
+// showDoneAndTotal shows the number of finished units. If the total number of units was unknown so far, showDoneAndTotal also stores the total.
+func (p *progress) showDoneAndTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {
 			p.bar.SetTotal(total, false)
 		}
 	}
-	p.set(ctx, done, 0)
+	p.showDone(ctx, done, 0)
 }
 
-// nextOrganisation must be called before the points of another organisation are counted, because the method set gets only the number of points of
-// the current organisation.
-func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
+// startNextOrganisation must be called when an organisation is finished. After the call, showDone gets the number of points of the next organisation.
+func (p *progress) startNextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the elapsed time. If the task counts history points, finish also logs their number.
 func (p *progress) finish(ctx context.Context) {

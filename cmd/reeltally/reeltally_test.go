@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 
 const startTimeout = 30 * time.Second
 
-// newOperator returns a function that runs reeltally on the database with this URL and returns its standard output. The function fails the
+// newCommandRunner returns a function that runs a command of reeltally on the given database, and returns its standard output. The function fails the
 // test if the command fails.
-func newOperator(t *testing.T, url string) func(args ...string) string {
+func newCommandRunner(t *testing.T, url string) func(args ...string) string {
 	t.Helper()
 	return func(args ...string) string {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t, engine)
-			operator := newOperator(t, url)
+			operator := newCommandRunner(t, url)
 			made := parseObject(t, operator("org", "create", "--name", "Über & Co", "--tier", "basic", "--subscription", "none", "--json"))
 			require.Len(t, made, 1)
 			id := made["organisation_id"].(string)
@@ -79,7 +79,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	operator := newOperator(t, db.URL)
+	operator := newCommandRunner(t, db.URL)
 	org := parseObject(t, operator("org", "create", "--name", "N", "--json"))["organisation_id"].(string)
 	made := parseObject(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "4w2d", "--json"))
 	require.Len(t, made, 2)
@@ -114,7 +114,7 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	operator := newOperator(t, db.URL)
+	operator := newCommandRunner(t, db.URL)
 	operator("org", "create", "--name", "N")
 	status, link, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_APP_URL": "https://reeltally.example.com/"},
 		"login-link", "--org", "N", "--scopes", "read")
@@ -152,7 +152,7 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 	_, link, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Contains(t, link, "https://reeltally.example.com/login/")
 	require.Contains(t, note, "signs in to N once", "if there is only one organisation, the command must not require --org")
-	newOperator(t, db.URL)("org", "create", "--name", "M")
+	newCommandRunner(t, db.URL)("org", "create", "--name", "M")
 	status, _, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Equal(t, 2, status)
 	require.Contains(t, note, "there are 2 organisations: name one with --org")
@@ -219,12 +219,12 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	status, _, stderr := boottest.Run(t, run, nil, env, "org", "list")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "run `reeltally migrate`")
-	operator := newOperator(t, url)
+	operator := newCommandRunner(t, url)
 	require.Regexp(t, `[0-9]+ migrations applied, up to number [0-9]+\.\n$`, operator("migrate"))
 	require.Contains(t, operator("migrate"), "nothing to do")
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 
-	operator = newOperator(t, storetest.NewEmptyURL(t, "sqlite"))
+	operator = newCommandRunner(t, storetest.NewEmptyURL(t, "sqlite"))
 	require.Contains(t, operator("org", "create", "--name=First"), "First", "a command must create the schema of a new SQLite file")
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
@@ -243,7 +243,7 @@ func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 			}
 			require.Zero(t, status, stderr)
 			require.Regexp(t, `Citus now distributes [0-9]+ tables: .*\bvideos\b.*\.\n$`, stdout)
-			operator := newOperator(t, url)
+			operator := newCommandRunner(t, url)
 			require.Contains(t, operator("migrate", "--citus"), "already distributed")
 			require.Contains(t, operator("org", "create", "--name=First"), "First")
 		})
@@ -272,7 +272,7 @@ func TestCommands_doNotCreateAMissingDatabase(t *testing.T) {
 func TestCommands_acceptTheNameOfAnOrganisation(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
-	operator := newOperator(t, url)
+	operator := newCommandRunner(t, url)
 	operator("org", "create", "--name=Northwind Studio")
 	operator("org", "create", "--name=Twin")
 	operator("org", "create", "--name=Twin")
@@ -315,7 +315,7 @@ func TestLinks_writesDescriptionBeforeReadingNextLine(t *testing.T) {
 
 	in, feed = io.Pipe()
 	p = boottest.Start(t, run, in, nil, "links")
-	require.Equal(t, 1, p.Stop(), "the exit status must be 1, because the output lacks the links that were not read")
+	require.Equal(t, 1, p.Stop(), "an interrupted command must fail, because it has not read all links")
 	require.Contains(t, p.Stderr.String(), "incomplete")
 	require.NoError(t, feed.Close())
 }
@@ -362,7 +362,7 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	require.Len(t, ids, 2)
 	require.Equal(t, ids, seedOnce(), "a second run with the same arguments must add no organisations")
 
-	org := parseObject(t, newOperator(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
+	org := parseObject(t, newCommandRunner(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
 	require.Contains(t, runSeed(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)

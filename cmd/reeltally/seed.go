@@ -25,7 +25,7 @@ type seedCommand struct {
 	JSON   bool   `name:"json" help:"Print JSON, one object a line: {\"organisation_id\"}."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (seedCommand) Help() string {
 	return "The data comes from the sandbox. Use a new database or one with made-up data: a database with real numbers is refused. " +
 		"The same arguments on the same day create the same data, with the same ids. " +
@@ -54,12 +54,12 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		world := newSandbox(0, logger).World()
 		bar := newProgress(p.Stderr, logger, "seed", "videos", int64(len(orgs)*c.Videos))
 		for i, id := range orgs {
-			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.set(ctx, int64(i*c.Videos+done.Videos), done.Points) })
+			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.showDone(ctx, int64(i*c.Videos+done.Videos), done.Points) })
 			if err != nil {
 				err = fmt.Errorf("cannot fill organisation %s: %w", id, err)
 				break
 			}
-			bar.nextOrganisation()
+			bar.startNextOrganisation()
 		}
 		if bar.finish(ctx); err != nil {
 			return err

@@ -20,25 +20,25 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. The result user collects the text that the terminal shows. What is written to keyboard is typed
-// on the terminal. The file program is the input and output of the tested program.
-func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
+// openTerminal opens a pseudo-terminal of 80 columns. It returns three values: screen collects the shown text, keyboard takes the typed text, and the
+// tested program uses the file program as input and output.
+func openTerminal(t *testing.T) (screen *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(program, &pty.Winsize{Rows: 24, Cols: 80}))
-	user = boottest.NewOutput()
+	screen = boottest.NewOutput()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(user, master) // Copy returns an error when the program closes its end of the terminal
+		_, _ = io.Copy(screen, master) // Copy returns an error when the program closes its end of the terminal
 	}()
 	t.Cleanup(func() {
 		require.NoError(t, program.Close())
 		<-done
 		require.NoError(t, master.Close())
 	})
-	return user, master, program
+	return screen, master, program
 }
 
 // runOnTerminal runs reeltally with the terminal as standard input, output and error.
@@ -58,7 +58,7 @@ func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
 		_, _ = io.WriteString(w, `{"organisation":{"name":"Über & Co"}}`)
 	}))
 	t.Cleanup(server.Close)
-	user, keyboard, terminal := openTerminal(t)
+	screen, keyboard, terminal := openTerminal(t)
 	showing, err := term.GetState(int(terminal.Fd()))
 	require.NoError(t, err)
 	status := make(chan int)
@@ -66,16 +66,16 @@ func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
 	go func() {
 		status <- runOnTerminal(t, terminal, map[string]string{"REELTALLY_LOGIN_FILE": file}, "login", "--url", server.URL)
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(user.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(screen.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool { // wait, because the program prints its prompt shortly before it hides what is typed
 		hiding, err := term.GetState(int(terminal.Fd()))
 		return err == nil && *hiding != *showing
 	}, startTimeout, 10*time.Millisecond)
 	_, err = io.WriteString(keyboard, "rt_secret\r")
 	require.NoError(t, err)
-	require.Zero(t, <-status, user)
-	user.Await(t, startTimeout, "as Über & Co")
-	require.NotContains(t, user.String(), "rt_secret")
+	require.Zero(t, <-status, screen)
+	screen.Await(t, startTimeout, "as Über & Co")
+	require.NotContains(t, screen.String(), "rt_secret")
 	stored, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(stored), "rt_secret")
@@ -90,13 +90,13 @@ func TestVideosList_fitsTheTerminal(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
-	user, _, terminal := openTerminal(t)
-	require.Zero(t, runOnTerminal(t, terminal, env, "list"), user)
-	user.Await(t, startTimeout, "1,200")
-	for line := range strings.Lines(user.String()) {
+	screen, _, terminal := openTerminal(t)
+	require.Zero(t, runOnTerminal(t, terminal, env, "list"), screen)
+	screen.Await(t, startTimeout, "1,200")
+	for line := range strings.Lines(screen.String()) {
 		require.LessOrEqual(t, runewidth.StringWidth(strings.TrimRight(line, "\r\n")), 80)
 	}
-	require.NotContains(t, user.String(), "\x1b")
+	require.NotContains(t, screen.String(), "\x1b")
 
 	var file bytes.Buffer
 	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"list"}, Stdout: &file, Stderr: io.Discard,
@@ -116,19 +116,19 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
-	user, _, terminal := openTerminal(t)
+	screen, _, terminal := openTerminal(t)
 	file := filepath.Join(t.TempDir(), "videos.csv")
-	require.Zero(t, runOnTerminal(t, terminal, env, "export", "videos", "--format", "csv-semicolon", "-o", file), user)
-	require.Eventually(t, func() bool { return strings.Contains(user.String(), "2 of 2 videos") }, startTimeout, 10*time.Millisecond, user)
+	require.Zero(t, runOnTerminal(t, terminal, env, "export", "videos", "--format", "csv-semicolon", "-o", file), screen)
+	require.Eventually(t, func() bool { return strings.Contains(screen.String(), "2 of 2 videos") }, startTimeout, 10*time.Millisecond, screen)
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n", string(written))
 
-	require.Zero(t, runOnTerminal(t, terminal, env, "export", "collections", "-o", file), user)
-	require.Eventually(t, func() bool { return strings.Contains(user.String(), "export 2 collections") }, startTimeout, 10*time.Millisecond, "the bar must show no total, because the number of collections is unknown: %s", user)
+	require.Zero(t, runOnTerminal(t, terminal, env, "export", "collections", "-o", file), screen)
+	require.Eventually(t, func() bool { return strings.Contains(screen.String(), "export 2 collections") }, startTimeout, 10*time.Millisecond, "the bar must show no total, because the number of collections is unknown: %s", screen)
 
-	rows, _, screen := openTerminal(t)
-	require.Zero(t, runOnTerminal(t, screen, env, "export", "videos"), rows)
+	rows, _, rowsTerminal := openTerminal(t)
+	require.Zero(t, runOnTerminal(t, rowsTerminal, env, "export", "videos"), rows)
 	rows.Await(t, startTimeout, "2;x")
 	require.NotContains(t, rows.String(), "of 2 videos", "no progress bar may be drawn if the rows are printed on the terminal")
 
@@ -136,6 +136,6 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"export", "videos"}, Stdout: &out, Stderr: &lines,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
 	require.Contains(t, lines.String(), `"msg":"task ended","task":"export"`)
-	require.NotContains(t, lines.String(), `"points`, "the log of an export without history points must not count points")
+	require.NotContains(t, lines.String(), `"points`, "if an export has no history points, its log must not mention points")
 	require.NotContains(t, lines.String(), "\x1b")
 }

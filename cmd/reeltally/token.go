@@ -97,7 +97,7 @@ func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			out := make([]tokenJSON, len(tokens))
 			for i, t := range tokens {
-				out[i] = tokenJSON{t.ID, t.Name, t.Scopes, t.CreatedAt.Time(), timeOf(t.ExpiresAt), timeOf(t.RevokedAt), timeOf(t.LastUsedAt)}
+				out[i] = tokenJSON{t.ID, t.Name, t.Scopes, t.CreatedAt.Time(), toTime(t.ExpiresAt), toTime(t.RevokedAt), toTime(t.LastUsedAt)}
 			}
 			return writeJSON(p.Stdout, out)
 		}
@@ -118,8 +118,8 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// timeOf converts an instant of the store to a time.Time. If the instant is nil, it returns nil.
-func timeOf(i *store.Instant) *time.Time {
+// toTime converts an instant of the store to a time.Time. If the instant is nil, it returns nil.
+func toTime(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil
 	}

@@ -28,9 +28,9 @@ type trackedLink struct {
 	failure     *string    // nil if the link was saved
 }
 
-// track tracks the given links and prints a line for each. The function sendRequest sends one request, with at most maxLinks links. track returns an
-// error if a link was not saved.
-func (c *trackCommand) track(ctx context.Context, p boot.Process,
+// trackLinks tracks the given links and prints a line for each. The function sendRequest sends one request, with at most maxLinks links. trackLinks
+// returns an error if a link was not saved.
+func (c *trackCommand) trackLinks(ctx context.Context, p boot.Process,
 	sendRequest func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
 ) error {
 	api, err := c.connect()
@@ -72,7 +72,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 			_, _ = fmt.Fprintln(p.Stderr, plainText(warning))
 		}
 		done += len(batch)
-		bar.set(ctx, int64(done), 0)
+		bar.showDone(ctx, int64(done), 0)
 	}
 	if failed > 0 {
 		return fmt.Errorf("not saved: %s", numberWithNoun(failed, "link"))
@@ -100,7 +100,7 @@ type videosTrack struct {
 	trackCommand
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (videosTrack) Help() string {
 	return "The exit status is 1 if any link was not saved.\n\n" +
 		"Examples: reeltally track https://youtu.be/dQw4w9WgXcQ\n" +
@@ -109,7 +109,7 @@ func (videosTrack) Help() string {
 
 // Run tracks the videos.
 func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
-	return c.track(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
+	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
 		answer, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: links, LabelIds: collections})
 		for _, e := range answer.Results {
 			results = append(results, trackedLink{e, string(e.Status), e.URL, e.VideoID, e.Error})
@@ -123,7 +123,7 @@ type accountsTrack struct {
 	Type client.TrackingType `name:"type" placeholder:"TYPE" help:"Which videos of the accounts to track: latest_30, latest_200, new_only or all. Without it, latest_30."`
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (accountsTrack) Help() string {
 	return "The exit status is 1 if any link was not saved.\n\n" +
 		"Example: reeltally accounts track --type new_only https://www.tiktok.com/@northwind.studio"
@@ -131,7 +131,7 @@ func (accountsTrack) Help() string {
 
 // Run tracks the accounts.
 func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
-	return c.track(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
+	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
 		answer, err := api.TrackAccounts(ctx, client.TrackAccountsOptions{Links: links, LabelIds: collections, TrackingType: c.Type})
 		for _, e := range answer.Results {
 			results = append(results, trackedLink{e, string(e.Status), e.URL, e.AccountID, e.Error})
@@ -147,9 +147,9 @@ type stopCommand struct {
 	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
 }
 
-// stop stops tracking the given videos or accounts, and prints a line for each. The function sendRequest sends one request, with at most maxLinks ids
-// or links. stop returns an error if tracking could not be stopped for one of them.
-func (c *stopCommand) stop(p boot.Process, sendRequest func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
+// stopTracking stops tracking the given videos or accounts, and prints a line for each. The function sendRequest sends one request, with at most
+// maxLinks ids or links. If the tracking of a video or account could not be stopped, stopTracking returns an error.
+func (c *stopCommand) stopTracking(p boot.Process, sendRequest func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
 	api, err := c.connect()
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ type accountsStop struct {
 
 // Run stops tracking the accounts.
 func (c *accountsStop) Run(ctx context.Context, p boot.Process) error {
-	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
+	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopAccounts(ctx, client.StopAccountsOptions{Ids: ids})
 	})
 }

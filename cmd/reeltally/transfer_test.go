@@ -22,7 +22,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t, engine)
-			operator := newOperator(t, url)
+			operator := newCommandRunner(t, url)
 			org := parseObject(t, operator("org", "create", "--name", "Über & Co", "--json"))["organisation_id"].(string)
 			dir, day := t.TempDir(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 			bad, out := filepath.Join(dir, "bad"), filepath.Join(dir, "out.csv")
@@ -81,7 +81,7 @@ func TestExport_failsIfInterrupted(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t, engine)
-			newOperator(t, url)("org", "create", "--name", "N")
+			newCommandRunner(t, url)("org", "create", "--name", "N")
 			var text, stderr strings.Builder
 			text.WriteString("link,date,views\n")
 			for n := range 450 {
@@ -131,7 +131,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
 	_, base, _ := strings.Cut(p.Stdout.Await(t, startTimeout, "REELTALLY_SHORTLINK_BASE_URL="), "=")
 	url := storetest.NewURL(t, "sqlite")
-	newOperator(t, url)("org", "create", "--name", "N")
+	newCommandRunner(t, url)("org", "create", "--name", "N")
 	day := time.Now().UTC().Format(time.DateOnly)
 	importLink := func(short, base, flag string) (status int, stdout, stderr string) {
 		text := fmt.Sprintf("link,date,views\n%[1]s,%[2]s,1\n%[1]s,%[2]s,1\n", short, day)

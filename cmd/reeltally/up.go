@@ -27,7 +27,7 @@ type upCommand struct {
 	DataDir string         `setting:"REELTALLY_DATA_DIR" placeholder:"FOLDER" help:"Folder for the file with the token, which only you can read. Without it, the folder of the SQLite file, or data with PostgreSQL."`
 }
 
-// Help returns the text that kong prints below the flags.
+// Help returns the text that --help shows below the summary of the command.
 func (upCommand) Help() string {
 	return "Without a source, the sandbox takes the place of all platforms. Its numbers are made up, and without REELTALLY_DATABASE_URL they are in sqlite:" + demoFile + ". " +
 		"With a source, all numbers are real, and without REELTALLY_DATABASE_URL they are in sqlite:" + realFile + ". " +
@@ -62,7 +62,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer traces.Stop(ctx)
-	c.Traced = traces.On()
+	c.Traced = traces.Enabled()
 	u := up{upCommand: c, log: logger, registry: boot.NewRegistry(), traces: traces}
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err

@@ -100,7 +100,7 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
-	operator := newOperator(t, url)
+	operator := newCommandRunner(t, url)
 	var tokens []tokenJSON
 	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoOrganisationID().String(), "--json")), &tokens))
 	require.Len(t, tokens, 1)

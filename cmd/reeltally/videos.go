@@ -80,7 +80,7 @@ type videosList struct {
 	JSON           bool               `name:"json" help:"Print one JSON object a video, as the API returns it."`
 }
 
-// Help returns the text below the first line of the help.
+// Help returns the text that --help shows below the summary of the command.
 func (videosList) Help() string {
 	return "Examples: reeltally list --order-by latest_views --limit 10\nor: reeltally list --platform tiktok --limit 0 --json"
 }
@@ -312,7 +312,7 @@ func (c *videosWatch) printCounts(w io.Writer, v client.Video, lastPrinted, coun
 		}
 		change := ""
 		if old, known := lastPrinted[metric]; known && old != n {
-			change = " (" + withSign(n-old) + ")"
+			change = " (" + formatWithSign(n-old) + ")"
 		}
 		line = append(line, metric+" "+formatCount(&n)+change)
 	}
@@ -320,8 +320,8 @@ func (c *videosWatch) printCounts(w io.Writer, v client.Video, lastPrinted, coun
 	return err
 }
 
-// withSign formats a number with its sign, for example +1,200.
-func withSign(n int64) string {
+// formatWithSign formats a number with its sign, for example +1,200.
+func formatWithSign(n int64) string {
 	if n > 0 {
 		return "+" + formatCount(&n)
 	}
@@ -376,7 +376,7 @@ type videosStop struct {
 
 // Run stops tracking the videos.
 func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
-	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
+	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})
 	})
 }

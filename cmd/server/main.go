@@ -1,4 +1,4 @@
-// Command server runs the HTTP API. Its code is serve.Command in cmd/internal/serve, which runs package server.
+// Command server runs the HTTP API. It runs serve.Command, which is in the folder cmd/internal/serve.
 package main
 
 import (

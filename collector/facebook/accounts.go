@@ -20,12 +20,12 @@ const (
 	maxPages = 100
 )
 
-// lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
-var lists = []string{"videos", "video_reels"}
+// videoLists are the names of the two lists of the Graph API that contain the videos of a Facebook page.
+var videoLists = []string{"videos", "video_reels"}
 
-// maxListRequests returns the maximum number of requests for finding the given number of videos in one list. Facebook filters the entries,
-// so an answer can have few videos or none. The maximum is therefore four times the number of requests that full answers would need, but
-// not more than maxPages.
+// maxListRequests returns how many requests may be sent to find the given number of videos in one list. Facebook filters the entries, so an
+// answer can have fewer videos than a full page. The maximum is four times the number of full pages that are needed, but not more than
+// maxPages.
 func maxListRequests(videoCount int) int {
 	return min(4*max(1, (videoCount+pageSize-1)/pageSize), maxPages)
 }
@@ -75,7 +75,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	}
 	s.cacheHandle(id, *a.Username)
 	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
-	for _, list := range lists {
+	for _, list := range videoLists {
 		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
 		if e, ok := graph.AsTargetError(err); ok {
 			r.Detail = "no list of " + list + ": " + e.Detail // the profile is returned even if a list of videos cannot be requested
@@ -87,13 +87,13 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		a.Listed = true
 		a.Videos = append(a.Videos, found...)
 	}
-	a.Videos = mergeLists(a.Videos)
+	a.Videos = mergeVideoLists(a.Videos)
 	return r, nil
 }
 
-// mergeLists returns the videos without duplicates, newest first. Videos without an upload time come last. A reel can occur twice, because
+// mergeVideoLists returns the videos without duplicates, newest first. Videos without an upload time come last. A reel can occur twice, because
 // it can be both in the list of videos and in the list of reels.
-func mergeLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
+func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(videos))
 	videos = slices.DeleteFunc(videos, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
@@ -141,7 +141,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 			}
 			valid++
 			seen[v.ID] = true
-			if owner == "" || owner == pageID { // a video of another page does not belong to this account, even if the list has it
+			if owner == "" || owner == pageID { // the list can have videos of other pages, which do not belong to this account
 				found = append(found, v)
 			}
 		}

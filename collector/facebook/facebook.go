@@ -43,8 +43,8 @@ const (
 // Options are the settings of a Source.
 type Options struct {
 	BaseURL string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
-	// Token is the access token of one of the operator's pages, or of a person or system user with a role on these pages. To read other
-	// pages, the app that issued the token needs the feature Page Public Content Access.
+	// Token is the access token of one of the operator's pages. It can also be the token of a person or a system user with a role on these
+	// pages. To read other pages, the app that issued the token needs the feature Page Public Content Access.
 	Token     string
 	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
 	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
@@ -152,8 +152,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. The class Unsupported then does not mean that the token is wrong:
-// before Fetch returns this class for a video or page that it cannot read, it checks the token by requesting one of the operator's pages.
+// OwnAccountsOnly returns true if pages of the operator are configured. Fetch then checks the token before it returns the class Unsupported
+// for a video or page: it requests one of the operator's pages. The class therefore never means that the token is wrong.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
@@ -168,9 +168,9 @@ func accountPath(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if
-// t.NeedDetails is true, and one for insights if pages of the operator are configured. An account needs one call for the profile and the
-// calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts. If t.NeedDetails is true, it needs one
+// more call for the handle of its page. If pages of the operator are configured, it needs one more call for insights. An account needs one
+// call for the profile and the calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
@@ -219,8 +219,8 @@ var notReadable = func() graph.ErrorClasses {
 }()
 
 // getObject requests an object, such as a video or a page. If Facebook requires the token of the page that owns the object, getObject tries
-// the tokens of the operator's pages. If the token may not read the object, getObject checks the token by requesting one of the operator's
-// pages. If this request also fails, the cause is the token and not the object, and getObject returns the failure of this request.
+// the tokens of the operator's pages. If the object cannot be read, getObject checks the token by requesting one of the operator's pages.
+// If this request also fails, getObject returns its failure, because the cause is the token.
 func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -228,7 +228,7 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // a success, or a failure of the whole source, replaces the earlier error
+		if _, ok := graph.AsTargetError(ownErr); !ok { // if the error concerns only this object, the earlier error is kept
 			res, err = ownRes, ownErr
 		}
 	}
@@ -241,8 +241,8 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 	return res, err
 }
 
-// asTargetError replaces the failure "the token of a page is required" (graph.ErrPageToken) by an error that concerns only the requested
-// object, with the class Unsupported. It returns any other error unchanged.
+// asTargetError turns the failure graph.ErrPageToken (the token of a page is required) into an error of the class Unsupported, which
+// concerns only the requested object. It returns any other error unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
@@ -250,8 +250,8 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage sends a request with the token of the given page if the page belongs to the operator, and otherwise with the configured
-// token.
+// getAsOwnPage sends a request with the token of the given page if the page belongs to the operator. For any other page, it uses the
+// configured token.
 func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
 		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)

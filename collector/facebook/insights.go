@@ -32,15 +32,15 @@ var insightErrors = func() graph.ErrorClasses {
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // only the error about few viewers has this text; the error about a missing permission has the same code
+	notEnoughViewers = "not enough viewers" // text of the error about too few viewers; a missing permission has the same error code, but not this text
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights requests the insights of a video. It sets the views and shares of the video to the values of the insights. If an insight has no value
-// yet, it sets the count to nil. If Facebook refuses all insights, addInsights sets both to nil and returns the reason. It does not keep the public number of
-// views. Facebook counts that number in another way, so the stored views would jump.
+// addInsights requests the insights of a video. It sets the views and shares of the video to the values of the insights. If an insight has
+// no value yet, it sets the count to nil. If Facebook refuses all insights, addInsights sets both counts to nil and returns the reason. It
+// does not use the public number of views, because Facebook counts that number in another way. The stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {

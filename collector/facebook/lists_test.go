@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveEndlessList starts a server with one Facebook account. The account's list of reels never ends. idsOfPage takes the number of a page
-// of this list, and returns the ids of the reels on it. calls counts the requests for the list.
+// serveEndlessList starts a server with one Facebook account, whose list of reels never ends. idsOfPage returns the ids of the reels on the
+// list page with the given number. calls counts the requests for the list.
 func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -118,5 +118,5 @@ func TestSource_skipsListedVideosOfOtherPages(t *testing.T) {
 	t.Parallel()
 	ids := listedIDs(t, `[{"id":"1139247764231801","from":{"id":"`+mira+`"}},{"id":"1139247764231802","from":{"id":"100000000000001"}},{"id":"1139247764231803"}]`,
 		`[{"id":"1139247764231804","from":{"id":"100000000000001"}}]`)
-	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "only videos of the page and videos whose page is unknown must be returned")
+	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "Fetch must not return videos of other pages")
 }

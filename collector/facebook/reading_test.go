@@ -98,7 +98,7 @@ func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) 
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, source.Unsupported, r.Class, "an error for a video of another page must not be a failure of the source")
+	require.Equal(t, source.Unsupported, r.Class, "an error for a video of another page must concern only this video")
 
 	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
 	_, err = w.fetch(t, videoTarget(pancakes))
@@ -113,7 +113,7 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	for range 2 {
 		r, err := w.fetch(t, videoTarget(pancakes))
 		require.NoError(t, err)
-		require.Equal(t, mira, *r.Facts.Username, "the handle of a page without a handle must be its id")
+		require.Equal(t, mira, *r.Facts.Username, "a page without a handle must get its id as handle")
 	}
 	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle must be cached for a day")
 	later := sourcetest.Now.Add(24 * time.Hour)
@@ -125,7 +125,7 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	w = newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
 	r, err := w.fetch(t, videoTarget(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned without a handle")
+	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned even if the handle is unknown")
 	require.Nil(t, r.Facts.Username)
 	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
 }

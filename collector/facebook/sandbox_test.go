@@ -90,7 +90,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	})
 }
 
-// useSystemUserToken sets the options to the token of a system user who has a role on three pages, and to the ids of these pages.
+// useSystemUserToken sets the token to that of a system user with a role on three pages. It sets the page ids to the ids of these pages.
 func useSystemUserToken(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
@@ -179,7 +179,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			v, _ := s.world.Video(link.Facebook, id, sourcetest.Now)
 			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
-		for _, id := range []string{"", truth.ID} { // the account is requested by its handle if its id is ""
+		for _, id := range []string{"", truth.ID} { // if id is "", the account is requested by its handle
 			target := accountTarget(name, 500)
 			target.AccountID = id
 			r, err := s.fetch(t, target)

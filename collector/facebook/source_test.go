@@ -25,7 +25,6 @@ func newTestSource(t *testing.T, base string, client *fetch.Client) source.Sourc
 	return newSource(t, base+"/v25.0/", func(o *facebook.Options) { o.Client = client })
 }
 
-// graphError returns the JSON body of a Graph API error with the given code, subcode and message.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -35,7 +34,7 @@ var (
 	notReadable = graphError(10, 0, "(#10) This endpoint requires the 'pages_read_engagement' permission")
 )
 
-func refusals() map[sourcetest.Case]sourcetest.Answer {
+func refusalAnswers() map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.RateLimited: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute),
 			Body: `{"error":{"message":"(#4) Application request limit reached","type":"OAuthException","is_transient":true,"code":4}}`},
@@ -50,9 +49,8 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// serveSideRequests answers the requests that the source sends in addition to the request for the video: for the page's handle, page tokens
-// and insights.
-func serveSideRequests(w http.ResponseWriter, r *http.Request) {
+// serveOtherRequests answers the source's requests for the page's handle, page tokens and insights.
+func serveOtherRequests(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
 		return
@@ -69,20 +67,20 @@ const insights = `{"data":[{"name":"fb_reels_total_plays","period":"lifetime","v
 
 var uploaded = time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)
 
-func facts() source.Facts {
+func videoFacts() source.Facts {
 	return source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
 		Username: new("mira.cooks"), AccountID: new(mira), AccountName: new("Mira Cooks"), UploadedAt: &uploaded, LengthSeconds: new(58.433),
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers returns, for each test case, the server's answer to a request for one video. For most cases the source must then return the facts
-// f.
-func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
+// videoAnswers returns the server's answers to a request for a video, one for each test case. f is the data that the source must return in
+// most of these cases.
+func videoAnswers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}
 	big := f
 	big.Likes = new(int64(9007199254740993))
-	out := refusals()
+	out := refusalAnswers()
 	maps.Copy(out, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK: {Body: reel, Classes: ok, Facts: []*source.Facts{&f}},
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
@@ -100,24 +98,24 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	return out
 }
 
-func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pancakes) }
+func isVideoRequest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pancakes) }
 
 func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{videoTarget(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests),
+		New: newTestSource, Targets: []source.Target{videoTarget(pancakes)}, Answers: videoAnswers(videoFacts()), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests),
 	})
 }
 
 func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 	t.Parallel()
-	f := facts()
+	f := videoFacts()
 	f.Views, f.Shares = new(int64(1500001)), new(int64(877))
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []source.Target{videoTarget(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests), SideCounts: insights,
+		Targets: []source.Target{videoTarget(pancakes)}, Answers: videoAnswers(f), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests), SideCounts: insights,
 	})
 }
 
@@ -167,7 +165,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.BrokenEntry:    {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("QVFIUnA", `{"id":["x"]}`, first), pages[1], reels}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("", `{"id":7}`, `[]`)}, Class: source.Temporary},
 	}
-	for c, refusal := range refusals() {
+	for c, refusal := range refusalAnswers() {
 		all[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{

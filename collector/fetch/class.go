@@ -37,8 +37,8 @@ func ClassOf(status int, isJSON bool) source.Class {
 	}
 }
 
-// MeansRefusedCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some platforms
-// answer 403 for a single target that must not be shown.
+// MeansRefusedCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some
+// platforms answer 403 if one video or account is not public.
 func MeansRefusedCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }

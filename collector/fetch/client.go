@@ -114,7 +114,7 @@ type Request struct {
 	Method  string             // HTTP method; "" means GET
 	URL     string             // URL on the endpoint's server; sent unchanged
 	Header  http.Header        // headers in addition to User-Agent and Accept
-	Body    []byte             // body of the request: JSON unless Header has another Content-Type; nil for no body
+	Body    []byte             // body of the request, or nil; it is sent as JSON if Header has no Content-Type
 	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client
 	Secrets []string           // credentials in URL, Header or Body; Do removes them from every error
 	Budget  *source.CallBudget // budget from which Do spends one unit; nil if the request needs no budget
@@ -229,8 +229,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError returns the error of Do for a call that failed with err and has no complete answer. ctx is the context of Do's caller. callCtx
-// is derived from ctx with the timeout of the call.
+// callError turns the error of a call without a complete answer into the error that Do returns. ctx is the context of Do's caller. callCtx
+// is derived from ctx and ends after the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key

@@ -126,7 +126,7 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
-	require.Equal(t, int32(2), calls.Load(), "the third request must not be sent")
+	require.Equal(t, int32(2), calls.Load(), "a request must not be sent if the budget has no unit left")
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 2}}, budget.Spent())
 
 	_, err = e.Do(t.Context(), fetch.Request{URL: base})

@@ -29,11 +29,10 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server at the URL base. If base is empty, the server is at publicURL, which is the public URL of the
-// platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
-//
-// If base has the same host as publicURL, this host must resolve to public addresses. Any other host was configured by the operator, and may
-// also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
+// Endpoint returns an endpoint for the server with the given base URL. If the base URL is empty, it uses publicURL, which is the public URL
+// of the platform or vendor. It returns an error if the base URL is not an http or https URL, or if it has a query or credentials. If the
+// base URL has the same host as publicURL, this host must resolve to public addresses. Any other host was configured by the operator, and
+// may also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)
 	u, err := url.Parse(base)
@@ -122,7 +121,7 @@ func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 // Address returns the base URL with a slash at its end.
 func (e *Endpoint) Address() string { return e.base }
 
-// Timeout returns the timeout of a request that has no timeout of its own.
+// Timeout returns the timeout of the requests whose field Timeout is 0.
 func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
 
 // Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed. If

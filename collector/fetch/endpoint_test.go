@@ -37,7 +37,7 @@ func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 func TestEndpointDo_refusesURLsOnOtherServers(t *testing.T) {
 	t.Parallel()
 	other := startServer(t, func(http.ResponseWriter, *http.Request) {
-		t.Error("a server other than the endpoint's server got a request")
+		t.Error("only the endpoint's server may get a request")
 	})
 	base := startServer(t, func(http.ResponseWriter, *http.Request) {})
 	e := newEndpoint(t, base+"/prefix", fetch.Options{})
@@ -69,8 +69,8 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 		"the platform's host, resolved to a private address":                        {"", standard, "10.0.0.1", ""},
 		"the platform's host, resolved to a loopback address":                       {"", standard, "127.0.0.1", ""},
 		"the platform's host, resolved to the address of a cloud's metadata server": {"", standard, "169.254.169.254", ""},
-		"an operator's host that is the platform's host with upper-case letters":    {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
-		"an operator's host that is the platform's host with a trailing dot":        {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
+		"the platform's host with upper-case letters, configured by the operator":   {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"the platform's host with a trailing dot, configured by the operator":       {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
 		"the operator's host, resolved to an address in a container network":        {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
 		"the operator's host, resolved to an address in a private network":          {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
 		"the operator's host localhost":                                             {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
@@ -134,7 +134,7 @@ func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 
 		dialed = ""
 		_, err = e.Do(t.Context(), fetch.Request{URL: "https://169.254.169.254/"})
-		require.ErrorContains(t, err, "refused", "the proxy must get no request for a server other than the endpoint's")
+		require.ErrorContains(t, err, "refused", "the proxy must get requests for the endpoint's server only")
 		require.Empty(t, dialed)
 	}
 }

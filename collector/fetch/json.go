@@ -21,8 +21,8 @@ var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 // the other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because the decoded elements would
-// otherwise need up to a hundred times as much memory as the JSON.
+// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because decoded elements can need a
+// hundred times as much memory as their JSON.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
 	if string(raw) == "null" {
@@ -65,7 +65,7 @@ func CheckJSON(text []byte) error {
 // checkMembers returns an error if an object in a valid JSON text has two members of the same name. JSON parsers disagree about which of
 // the two values is used.
 func checkMembers(text []byte) error {
-	var open []map[string]bool // one entry for each object and list around the current position, innermost last: the member names of an object, or nil for a list
+	var open []map[string]bool // the objects and lists around the current position, innermost last: the member names of an object, and nil for a list
 	nameNext := false          // true if the next string is the name of a member
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

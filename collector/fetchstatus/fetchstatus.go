@@ -69,8 +69,8 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, titleInMidSentence(title))
 }
 
-// unsupportedReason returns a sentence that says why no configured source can fetch a target. If it would help to track the account or
-// another link, the sentence says so.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target. If tracking the account or another link would
+// help, the sentence says so.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {
@@ -93,8 +93,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the minimum length of a pause that is stored in the fetch statuses of the videos and accounts that wait for the source.
-// Shorter pauses are not stored, because each pause causes one write for each waiting video and account.
+// shortestPause is the shortest pause that is stored in the fetch statuses of the waiting videos and accounts. A shorter pause is not
+// stored, because it would cause one write for each of them.
 const shortestPause = 30 * time.Minute
 
 // ChangeDuringPause returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter
@@ -117,7 +117,7 @@ func ChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, cl
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(pauseEnd)}
 }
 
-// PrivateAccountReason returns the reason that is shown with the fetch status of an account that a source has reported as private.
+// PrivateAccountReason returns the reason for the fetch status of an account that is private according to a source.
 func PrivateAccountReason(sourceName string) string {
 	return fmt.Sprintf("%s says that the account is private, so its videos are not listed", sourceTitle(sourceName))
 }

@@ -86,7 +86,7 @@ func (c *Client) Budgets() []source.Budget {
 // Plan returns a plan that reserves the given number of calls from the client's budget, or one call if the number is less than 1. It
 // returns nil while calls must be delayed because most of Meta's limit is used.
 func (c *Client) Plan(calls int) [][]source.Call {
-	if c.usage.isDelayed(c.now()) {
+	if c.usage.mustDelayCalls(c.now()) {
 		return nil
 	}
 	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
@@ -120,16 +120,16 @@ type Code struct{ Main, Sub int }
 // such an object, the token is wrong, and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
-// Get requests a path below the API version. The strings in parameters are alternately the name and the value of a query parameter. It
-// returns a *TargetError if the answer is an error whose code is in classes. It returns a *source.Failure for any other error, and if the
-// answer is not JSON. While Meta's limit is used up, Get returns a failure without sending a request.
-func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
-	return c.getWithToken(ctx, budget, c.token, path, classes, parameters...)
+// Get requests a path below the API version. Each query parameter is given by two strings: its name and its value. If an error of Meta has
+// a class in errorClasses, Get returns a *TargetError. For any other error, and for an answer that is not JSON, Get returns a
+// *source.Failure. While Meta's limit is used up, Get returns a failure without sending a request.
+func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, errorClasses ErrorClasses, parameters ...string) (Answer, error) {
+	return c.getWithToken(ctx, budget, c.token, path, errorClasses, parameters...)
 }
 
 // getWithToken does the same as Get, but with the given access token.
 func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
-	if f := c.usage.failureIfExhausted(c.now()); f != nil {
+	if f := c.usage.exhaustedFailure(c.now()); f != nil {
 		return Answer{}, f
 	}
 	var query strings.Builder
@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. A name that begins with "first" and one that begins with "last" are the ends of a range of codes.
+// These are error codes of the Graph API. Two names that begin with "first" and "last" are the ends of a range of codes.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -202,7 +202,7 @@ const (
 
 // errorClass returns the class of an error by its code. If the code has no class, ok is false, and the HTTP status gives the class. Rate
 // limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
-func (e apiError) errorClass() (errorClass source.Class, ok bool) {
+func (e apiError) errorClass() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
 		return source.AuthFailed, true
@@ -232,8 +232,8 @@ func (e apiError) concernsSource() bool {
 // other cases, Meta reports this with code 10.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object. The text of
-// the message shows this.
+// lacksAccess returns true if the message of an error with code 100 and without a subcode is about missing access. The token may then not
+// read the requested object.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
@@ -301,8 +301,8 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 	return f
 }
 
-// classOf returns the class of the error with the given code and subcode, and false if there is none. An entry with exactly this subcode has
-// precedence over an entry for all subcodes.
+// classOf returns the class of the error with the given code and subcode, and false if the map has no class for it. An entry with exactly
+// this subcode has precedence over an entry for all subcodes.
 func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -323,8 +323,8 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// ParseTime parses an upload time in an answer of the Graph API. It returns nil if there is no text, if the text is malformed, or if a
-// video cannot have this upload time, such as a time in the future.
+// ParseTime parses an upload time in an answer of the Graph API. It returns nil if the text is missing or malformed, or if the time is
+// impossible, such as a time in the future.
 func ParseTime(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -369,9 +369,9 @@ func (l *List) NextCursor(topLevel bool) string {
 }
 
 // FetchEach calls fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered, FetchEach
-// returns the failure. If fetchOne fails later, it is not called again, and the failed target and all remaining targets get the result
-// source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would never
-// make progress.
+// returns the failure. If fetchOne fails later, FetchEach does not call it again. The failed target and all remaining targets then get the
+// result source.UnansweredResult. The earlier answers are returned even if the deadline of ctx has passed. Otherwise a slow batch would
+// never make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
@@ -389,7 +389,7 @@ func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context
 			return nil, err
 		default:
 			failed = err
-			r = source.Unanswered(t, err)
+			r = source.UnansweredResult(t, err)
 		}
 		r.Target = t
 		results[i] = r

@@ -15,7 +15,7 @@ func TestList_NextCursor_returnsCursorOfNextPage(t *testing.T) {
 	const cursors, next = `"cursors":{"before":"a","after":"X"}`, `,"next":"https://graph.facebook.com/v25.0/1/videos?after=X"`
 	for list, want := range map[string]struct{ topLevel, nested string }{
 		`{"data":[{"id":"1"}],"paging":{` + cursors + next + `}}`:                                               {"X", "X"},
-		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // Meta has removed all entries of this page
+		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // an empty page: Meta has removed all its entries
 		`{"data":[{"id":"1"}],"paging":{` + cursors + `}}`:                                                      {"", "X"},
 		`{"data":[],"paging":{` + cursors + `}}`:                                                                {"", ""},
 		`{"data":[{"id":"1"}]}`:                                                                                 {"", ""},

@@ -77,7 +77,7 @@ type pages struct {
 	lists int
 }
 
-func (p *pages) answer(path string, q url.Values) (int, string) {
+func (p *pages) answerRequest(path string, q url.Values) (int, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	token := func(id string) string { return fmt.Sprintf("page-%s-%d", id, p.round) }
@@ -107,7 +107,7 @@ func (p *pages) answer(path string, q url.Values) (int, string) {
 func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
-	c := newClient(t, p.answer)
+	c := newClient(t, p.answerRequest)
 	get := func(page string) (string, error) {
 		res, err := c.GetAsPage(t.Context(), nil, page, "video", nil)
 		return string(res.Body), err
@@ -156,7 +156,7 @@ func TestClient_removesPageTokensFromErrors(t *testing.T) {
 	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // the text contains two tokens
 }
 
-func TestClient_usesClientTokenIfItCannotListPages(t *testing.T) {
+func TestClient_usesClientTokenIfPagesCannotBeListed(t *testing.T) {
 	t.Parallel()
 	lists := 0
 	c := newClient(t, func(path string, q url.Values) (int, string) {

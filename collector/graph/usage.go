@@ -11,12 +11,13 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Meta reports how many percent of its rate limit are used. These constants say what the client then does.
+// These constants decide what the client does when a large part of Meta's rate limit is used.
 const (
-	// delayFrom is the used percentage of Meta's rate limit from which calls are delayed. The delay grows with the percentage, up to maxDelay.
+	// delayFrom is a percentage. If at least this part of Meta's rate limit is used, calls are delayed. The delay grows with the used part,
+	// up to maxDelay.
 	delayFrom = 75
 	maxDelay  = time.Minute
-	// stopFrom is the used percentage of Meta's rate limit from which no calls are made for some time.
+	// stopFrom is a percentage. If at least this part of Meta's rate limit is used, no calls are made for some time.
 	stopFrom = 95
 	// defaultPause is the length of a pause if Meta does not report when calls are allowed again. Meta counts all calls of the last 60
 	// minutes, including refused calls.
@@ -96,15 +97,15 @@ func (u *usage) recordReport(r usageReport, now time.Time) {
 	}
 }
 
-// isDelayed returns true if no calls should be made at the given time, because much of the limit is used.
-func (u *usage) isDelayed(now time.Time) bool {
+// mustDelayCalls returns true if no calls should be made at the given time, because much of the limit is used.
+func (u *usage) mustDelayCalls(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return now.Before(u.delayed)
 }
 
-// failureIfExhausted returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
-func (u *usage) failureIfExhausted(now time.Time) *source.Failure {
+// exhaustedFailure returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
+func (u *usage) exhaustedFailure(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !now.Before(u.stopped) {

@@ -104,11 +104,11 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// NeedsHandle returns true for a video, because Fetch looks for it in the list of posts of the account with the target's handle.
+// NeedsHandle returns true for a video, because Fetch looks for the video in the account's list of posts. It requests this list by the
+// handle of the account.
 func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true, because Fetch looks for a video only in the list of the operator's account if the account of the video is
-// not known.
+// OwnAccountsOnly returns true: if the account of a video is not known, Fetch looks only in the list of the operator's account.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list of posts must contain the target, or "" if the handle is not known. One call of Fetch

@@ -33,7 +33,7 @@ func newGraphTest(t *testing.T, answer func(path, fields string) (status int, bo
 		short, _, _ := strings.Cut(fields, "{id,shortcode")
 		*requests = append(*requests, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {
-			serveSideRequests(w, r)
+			serveOtherRequests(w, r)
 			return
 		}
 		status, body := answer(path, fields)
@@ -209,7 +209,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	require.Equal(t, 1, size)
 	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
-		require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
+		require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
 	}
 	elsewhere := videoTarget(pancakes, "")
 	elsewhere.Platform = link.Facebook

@@ -17,8 +17,8 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. If the post was first saved as
-	// a draft, the timestamp can be much later than the upload time.
+	// codeMargin is the longest time by which a post's timestamp can precede the upload time in its code. If the post was first saved as a
+	// draft, the timestamp can be much later than the upload time.
 	codeMargin = time.Hour
 )
 
@@ -144,8 +144,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// validCode returns the code of a post in the form that links have. permalink is the link of the post. validCode returns "" if the code is
-// not valid, or if permalink has another code.
+// validCode returns the code of a post in the form that links have, or "" if the code is not valid. It also returns "" if permalink, the
+// link of the post, has another code.
 func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {

@@ -25,14 +25,13 @@ func newTestSource(t *testing.T, base string, client *fetch.Client) source.Sourc
 	return newSource(t, base+"/v25.0", func(o *instagram.Options) { o.Client = client })
 }
 
-// graphError returns the JSON body of a Graph API error with the given code, subcode and message.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
 
 var noSuchAccount = graphError(110, 2207013, "Invalid user id")
 
-func refusals() map[sourcetest.Case]sourcetest.Answer {
+func refusalAnswers() map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.RateLimited: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute),
 			Body: `{"error":{"message":"(#4) Application request limit reached","type":"OAuthException","is_transient":true,"code":4}}`},
@@ -65,8 +64,8 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discoveryAnswer returns an answer to a business discovery request. accountMembers is the JSON text of the profile's members, and media is
-// the JSON text of the list of posts, or "" for no list.
+// discoveryAnswer returns an answer to a business discovery request. accountMembers is the JSON text of the profile's members. media is the
+// JSON text of the list of posts; if it is "", the answer has no list.
 func discoveryAnswer(accountMembers, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -78,9 +77,9 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns, for each test case, the server's answer to a request for two videos. In most cases, the source must return the facts
-// "first" and "second" for the two videos. answerWith returns an answer with the given list of posts.
-func answersFor(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
+// videoAnswers returns the server's answers to a request for two videos, one for each test case. first and second are the data of the two
+// videos. answerWith returns an answer with the given list of posts.
+func videoAnswers(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return answerWith(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
 	facts := []*source.Facts{&first, &second}
@@ -91,7 +90,7 @@ func answersFor(answerWith func(list string) string, first, second source.Facts)
 	}
 	big := first
 	big.Likes = new(int64(9007199254740993))
-	answers := refusals()
+	answers := refusalAnswers()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: answer(postJSON(pancakes, reel), postJSON(train, night)), Classes: ok, Facts: facts},
 		sourcetest.Bare:       {Body: answer(postJSON(pancakes, `"comments_count":5`), postJSON(train, `"comments_count":5`)), Classes: ok, Facts: []*source.Facts{&bare, &bare}},
@@ -118,22 +117,21 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 		Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := source.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
-	answers := answersFor(func(list string) string { return discoveryAnswer(mira, list) }, first, second)
+	answers := videoAnswers(func(list string) string { return discoveryAnswer(mira, list) }, first, second)
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // business discovery shows neither private nor age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
-		Side:   http.HandlerFunc(serveSideRequests),
+		Side:   http.HandlerFunc(serveOtherRequests),
 	})
 }
 
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// serveSideRequests answers the requests that the source sends in addition to the requests for the tested posts: for the profile of the
-// operator's account and for insights.
-func serveSideRequests(w http.ResponseWriter, r *http.Request) {
+// serveOtherRequests answers the source's requests for the profile of the operator's account and for insights.
+func serveOtherRequests(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
 		return
@@ -147,13 +145,13 @@ func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
-	answers := answersFor(func(list string) string { return list }, first, second)
+	answers := videoAnswers(func(list string) string { return list }, first, second)
 	gone := answers[sourcetest.Gone] // a post that is not public is also missing from the list of the operator's account
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "our.kitchen"), videoTarget(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
-		Side:   http.HandlerFunc(serveSideRequests), SideCounts: insights,
+		Side:   http.HandlerFunc(serveOtherRequests), SideCounts: insights,
 	})
 }
 
@@ -193,7 +191,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.BrokenEntry:    {Profile: answer(profile, begin), Pages: []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", postJSON(train, night), `{"shortcode":["x"]}`, more(third))), pages[1]}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: answer(profile, mediaList("", `{"shortcode":7}`, `[]`)), Class: source.Temporary},
 	}
-	for c, refusal := range refusals() {
+	for c, refusal := range refusalAnswers() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{

@@ -1,5 +1,5 @@
-// Package probe checks whether a source accepts its credential. [Send] requests a video that does not exist: a working source answers that it
-// does not know the video, so the request changes no data and spends few units of a budget.
+// Package probe checks whether a source accepts its credential. [Send] requests a video that does not exist. A working source answers that
+// it does not know the video. The request therefore changes no data and spends few units of a budget.
 package probe
 
 import (

@@ -60,13 +60,13 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 		}
 	}
 	if pause == nil { // the source returned no plan for a call, because it spreads its calls over the window
-		pause = spentFailure(now.Add(schedule.Jitter(time.Second)))
+		pause = spentBudgetFailure(now.Add(schedule.Jitter(time.Second)))
 	}
 	return nil, pause, nil
 }
 
-// spentFailure returns the failure for a call that is not made, because its budget has too few units until the given time.
-func spentFailure(t time.Time) *source.Failure {
+// spentBudgetFailure returns the failure for a call that is not made, because its budget has too few units until the given time.
+func spentBudgetFailure(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent according to the count of the collectors", RetryAt: t}
 }
 
@@ -87,9 +87,9 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 }
 
 // takeUnits reserves the units of a call in the current window of a budget. If the budget has too few units left, the returned pause says
-// when to try again. If it has no unit left, takeUnits also pauses the budget. There is one exception, for a call that needs more units
-// than the limit of the window and could otherwise never be made: if at least half of the limit is left, the call gets the units that are
-// left.
+// when to try again. If it has no unit left, takeUnits also pauses the budget. A call that needs more units than the limit of the window is
+// an exception: if at least half of the limit is left, the call gets the units that are left. Without this exception, such a call could
+// never be made.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -120,7 +120,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	}
 	if left == 0 {
 		q.log.WarnContext(ctx, "budget spent", "budget", key, "limit", b.Limit, "window", window, "until", ends)
-		return r, spentFailure(ends), q.pauseSpentBudget(ctx, key, window, b.Limit, ends)
+		return r, spentBudgetFailure(ends), q.pauseSpentBudget(ctx, key, window, b.Limit, ends)
 	}
 	if q.isFirstWarning(key, window) {
 		q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
@@ -128,11 +128,10 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
 		ends = later
 	}
-	return r, spentFailure(ends), nil
+	return r, spentBudgetFailure(ends), nil
 }
 
-// isFirstWarning returns true for its first call in each window of the budget with the given key, and false for all later calls in the
-// window. It limits the warnings to one a window.
+// isFirstWarning returns true once in each window of the budget with the given key. It limits the warnings to one a window.
 func (q *Quota) isFirstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window
@@ -140,7 +139,7 @@ func (q *Quota) isFirstWarning(key, window string) bool {
 
 // pauseSpentBudget pauses a spent budget until its window ends, unless units were returned in the meantime.
 func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit int64, ends time.Time) error {
-	f := spentFailure(ends)
+	f := spentBudgetFailure(ends)
 	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(f.Class), Detail: f.Detail, BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err
@@ -152,12 +151,12 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	return q.queue.LiftPause(ctx, key)
 }
 
-// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spent has the spent units of each
-// call, in the order of the reservation.
-func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.Call) error {
+// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spentCalls has the spent units of
+// each call, in the order of the reservation.
+func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []source.Call) error {
 	var errs []error
 	for i, p := range r {
-		units := p.call.Units - spent[i].Units
+		units := p.call.Units - spentCalls[i].Units
 		if p.key == "" || units <= 0 {
 			continue
 		}

@@ -28,7 +28,7 @@ const (
 	// authRefusals is the number of consecutive calls with the class AuthFailed after which a source is paused. The calls must be for at
 	// least two different targets.
 	authRefusals = 2
-	// otherRefusals is the number of consecutive calls after which a source is paused if all of them were refused with the same class, and
+	// otherRefusals is the number of consecutive refused calls after which a source is paused. All of them must have the same class, and
 	// this class is not AuthFailed. The calls must be for at least two different targets.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
@@ -54,8 +54,8 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// It is not known which target of the batch caused the refusal. Therefore each half is requested separately, unless earlier refusals show
-		// that the source is the cause.
+		// It is not known which target of the batch caused the refusal. Each half is therefore requested separately. If earlier refusals
+		// show that the source is the cause, the batch is not divided.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {

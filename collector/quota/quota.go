@@ -44,9 +44,9 @@ type Reply struct {
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the collector is stopping, so that the targets got no answer
-	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, Result.Failed
-	// says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt. Temporary: a retry may
-	// succeed. Any other class: the source refused the target, and another source may be asked.
+	// If the reply is neither Divided nor Stopped, Results has one result for each target. If the source gave no answer for a target,
+	// Result.Failed says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt.
+	// Temporary: a retry may succeed. Any other class: the source refused the target, and another source may be asked.
 	Results []source.Result
 }
 
@@ -93,7 +93,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	case errors.As(err, &failure):
 		reply, err = q.handleFailure(writing, s, st, batch, failure)
 		return []Reply{reply}, err
-	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
+	case err != nil && ctx.Err() != nil: // the fetch reached its deadline, so nothing is known about the source
 		failure = &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
 		return []Reply{reply.withResult(source.Result{Class: failure.Class, Detail: failure.Detail, Failed: failure})}, nil //nolint:nilerr // the reply has the error
 	case err != nil:

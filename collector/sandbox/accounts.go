@@ -21,24 +21,22 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames are the handle and the id by which requests named an account, if the sandbox did not generate them. One of them may be "".
-// The account's number is a hash of the name that came first in a request: the handle or the id.
+// externalNames are the handle and the id of an account from requests, if the sandbox did not generate them. One of them may be "". The
+// account's number is a hash of the name that came first in a request: the handle or the id.
 type externalNames struct{ handle, id string }
 
-// accountRef identifies an account by its platform and its number.
 type accountRef struct {
 	platform link.Platform
 	number   uint32
 }
 
-// videoRef identifies a video by its platform and its id.
 type videoRef struct {
 	platform link.Platform
 	id       string
 }
 
-// maxRemembered is the largest number of accounts for which World stores a handle or id from a request, and the largest number of videos
-// for which World stores an author (see World.AssignAuthor). Beyond this limit, World answers requests as usual, but stores nothing.
+// maxRemembered limits the memory of World. World stores the handles and ids of at most maxRemembered accounts, and the authors of at
+// most maxRemembered videos. Beyond this limit, World answers requests as usual, but stores nothing.
 const maxRemembered = 200_000
 
 var (
@@ -113,8 +111,8 @@ func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	return w.accountByNumber(p, number), true
 }
 
-// accountByNumber returns the account with the given number. Its handle and id are the generated ones, unless World has stored a handle or an id
-// for the account from a request or a rename.
+// accountByNumber returns the account with the given number. It has the generated handle and id, or those that World has stored after a
+// request or a rename.
 func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: handleOfNumber(p, number), id: w.idOfNumber(p, number)}
 	w.mu.RLock()
@@ -129,8 +127,8 @@ func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// storeExternalName stores the handle or the id with which a request asked for an account. It stores nothing if the handle is the generated one,
-// which accountByNumber computes again. It also stores nothing for a new account if World already has maxRemembered accounts.
+// storeExternalName stores the handle or the id with which a request asked for an account. It does not store a generated handle, because
+// accountByNumber can compute it. It stores nothing for a new account if World already has maxRemembered accounts.
 func (w *World) storeExternalName(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
@@ -153,10 +151,10 @@ func (w *World) storeExternalName(ref accountRef, names externalNames) {
 // Handle returns the generated handle of the account with the given number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// AssignAuthor makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and
-// a video id has the same effect. A new process uses AssignAuthor to restore the authors that an earlier process stored. AssignAuthor returns
-// false if the handle or the id is not valid. If the handle was part of a rename, AssignAuthor changes nothing and returns true, because the
-// handle may now belong to an account that is not the author.
+// AssignAuthor makes the account with the given handle the author of the video with the given id. A request whose link contains a handle
+// and a video id has the same effect. A new process uses AssignAuthor to restore the authors that an earlier process stored. AssignAuthor
+// returns false if the handle or the id is not valid. If the handle was part of a rename, it may now belong to another account.
+// AssignAuthor then changes nothing and returns true.
 func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByHandleOrID(p, handle)
 	if !ok || !validID(p, id) {
@@ -171,8 +169,8 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	return true
 }
 
-// setAuthor makes an account the author of the video with the given id. It does nothing if the video has no author yet and World already
-// has the authors of maxRemembered videos.
+// setAuthor makes an account the author of the video with the given id. It stores no author for a further video if World already has the
+// authors of maxRemembered videos.
 func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,8 +180,8 @@ func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	}
 }
 
-// authorOf returns the author of the video with the given id: the account that setAuthor has set or, if it has set none, the account whose
-// number is derived from the id (derived.account).
+// authorOf returns the author of the video with the given id: the account that setAuthor has set. If none was set, the author is the
+// account whose number is derived from the id (derived.account).
 func (w *World) authorOf(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// keptBatches is the maximum number of calls to one source for which the call log keeps the requested ids. Each further call removes the
-// ids of the oldest call.
+// keptBatches is the number of calls to one source whose requested ids the call log keeps. Each further call removes the ids of the
+// oldest call.
 const keptBatches = 1000
 
 // sourceCalls has the number of calls to one source and the ids that they requested. Refused calls are included.
@@ -46,8 +46,8 @@ func (l *callLog) reset() {
 	l.addSources()
 }
 
-// record records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
-func (l *callLog) record(c *call) {
+// recordCall records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
+func (l *callLog) recordCall(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range []string{c.source, c.platform} {

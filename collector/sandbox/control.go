@@ -63,7 +63,7 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 		Status     int             `json:"status"`
 		Body       json.RawMessage `json:"body"`
 	}
-	if err := strictJSON(r.Body, &in); err != nil {
+	if err := decodeStrictJSON(r.Body, &in); err != nil {
 		return problemReply(http.StatusBadRequest, "the body must be an object with source, fault, count, retry_after, ids, status and body: "+err.Error())
 	}
 	source := everySource
@@ -129,7 +129,7 @@ func (s *Sandbox) putClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
 	}
-	if err := strictJSON(r.Body, &in); err != nil {
+	if err := decodeStrictJSON(r.Body, &in); err != nil {
 		return problemReply(http.StatusBadRequest, "the body must be an object with the member now: "+err.Error())
 	}
 	at, err := time.Parse(time.RFC3339, in.Now)
@@ -216,7 +216,7 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 		NewHandle string        `json:"new_handle"`
 		Reuse     bool          `json:"reuse"`
 	}
-	if err := strictJSON(r.Body, &in); err != nil {
+	if err := decodeStrictJSON(r.Body, &in); err != nil {
 		return problemReply(http.StatusBadRequest, "the body must be an object with platform, handle, new_handle and reuse: "+err.Error())
 	}
 	if !slices.Contains(link.Platforms, in.Platform) {
@@ -234,8 +234,8 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
-// strictJSON decodes exactly one JSON value. It returns an error for an unknown member or for text after the value.
-func strictJSON(body io.Reader, into any) error {
+// decodeStrictJSON decodes exactly one JSON value. It returns an error for an unknown member or for text after the value.
+func decodeStrictJSON(body io.Reader, into any) error {
 	decoder := json.NewDecoder(io.LimitReader(body, 64<<10))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {

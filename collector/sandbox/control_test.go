@@ -78,9 +78,9 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
-		r.do(t, http.MethodGet, path, "") // r.do fails the test if the response lacks the header of the sandbox
+		r.mustSend(t, http.MethodGet, path, "") // r.mustSend fails the test if the response lacks the header of the sandbox
 	}
-	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
+	require.Equal(t, http.StatusNotFound, r.mustSend(t, http.MethodGet, "/nothing", "").StatusCode)
 }
 
 func TestHandler_answersAnyRequestWithoutServerError(t *testing.T) {
@@ -131,13 +131,13 @@ func TestControl_refusesInvalidFaults(t *testing.T) {
 		`{"fault":"slow","retry_after":-1}`:    "retry_after",
 		`{"fault":"slow","retry_after":90000}`: "86400",
 	} {
-		a := r.do(t, http.MethodPut, "/_control/faults", body)
+		a := r.mustSend(t, http.MethodPut, "/_control/faults", body)
 		require.Equal(t, http.StatusBadRequest, a.StatusCode, body)
 		require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
 		require.Contains(t, a.decodeJSON(t)["detail"], allowed)
 	}
-	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodDelete, "/_control/faults?source=vimeo", "").StatusCode)
-	a := r.do(t, http.MethodPost, "/_control/faults", "")
+	require.Equal(t, http.StatusBadRequest, r.mustSend(t, http.MethodDelete, "/_control/faults?source=vimeo", "").StatusCode)
+	a := r.mustSend(t, http.MethodPost, "/_control/faults", "")
 	require.Equal(t, http.StatusMethodNotAllowed, a.StatusCode)
 	require.Equal(t, "DELETE, GET, PUT", a.Header.Get("Allow"))
 }
@@ -153,14 +153,14 @@ func TestControl_appliesMostSpecificFault(t *testing.T) {
 	r.setFault(t, `{"source":"vendor","fault":"server_error"}`)
 	r.setFault(t, `{"source":"tiktok","fault":"quota_spent","count":2}`)
 	require.Equal(t, []int{495, 500, 429}, []int{tiktok(), instagram(), youtube()})
-	list := r.do(t, http.MethodGet, "/_control/faults", "").decodeJSON(t)["faults"].([]any)
+	list := r.mustSend(t, http.MethodGet, "/_control/faults", "").decodeJSON(t)["faults"].([]any)
 	require.Len(t, list, 3)
 	require.Equal(t, object{"source": "tiktok", "fault": "quota_spent", "count": json.Number("2"), "retry_after": nil, "used": json.Number("1")}, list[1])
 	require.Equal(t, 495, tiktok())
-	require.Equal(t, 500, tiktok(), "after the first fault was used up, the next fault must apply")
-	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults?source=vendor", "").StatusCode)
+	require.Equal(t, 500, tiktok(), "after the last call with the first fault, the next fault must apply")
+	require.Equal(t, http.StatusNoContent, r.mustSend(t, http.MethodDelete, "/_control/faults?source=vendor", "").StatusCode)
 	require.Equal(t, []int{429, 429}, []int{tiktok(), instagram()})
-	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults", "").StatusCode)
+	require.Equal(t, http.StatusNoContent, r.mustSend(t, http.MethodDelete, "/_control/faults", "").StatusCode)
 	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
 }
 
@@ -168,17 +168,17 @@ func TestControl_countsCallsToEachSource(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	read := func(source, member string) any {
-		return valueAt(t, r.do(t, http.MethodGet, "/_control/calls", "").decodeJSON(t), source, member)
+		return valueAt(t, r.mustSend(t, http.MethodGet, "/_control/calls", "").decodeJSON(t), source, member)
 	}
 	require.Equal(t, json.Number("0"), read("facebook", "calls"))
 	r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
 	r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
 	r.getYouTube(t, "channels", "part", "id", "forHandle", "@nasa")
-	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // the call log counts refused calls as well
+	r.mustSend(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // the call log counts refused calls as well
 	r.getEnsembleData(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
 	r.getEnsembleData(t, "instagram/post/details", "code", "DOq6eV6iIgD")
 	r.getScrapeCreators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
-	r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMabc1234/", "")
+	r.mustSend(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMabc1234/", "")
 	require.Equal(t, json.Number("4"), read("youtube", "calls"))
 	require.Equal(t, json.Number("4"), read("youtube", "ids"))
 	require.Equal(t, json.Number("2"), read("youtube", "max_batch"))
@@ -190,7 +190,7 @@ func TestControl_countsCallsToEachSource(t *testing.T) {
 	require.Equal(t, json.Number("2"), read("tiktok", "ids"))
 	require.Equal(t, json.Number("1"), read("instagram", "calls"))
 	require.Equal(t, json.Number("1"), read("shortlinks", "calls"))
-	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/calls", "").StatusCode)
+	require.Equal(t, http.StatusNoContent, r.mustSend(t, http.MethodDelete, "/_control/calls", "").StatusCode)
 	require.Equal(t, json.Number("0"), read("youtube", "calls"))
 }
 
@@ -198,7 +198,7 @@ func TestCallLog_keepsOnlyNewestBatches(t *testing.T) {
 	t.Parallel()
 	l := newCallLog()
 	for range keptBatches + 5 {
-		l.record(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
+		l.recordCall(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
 	}
 	log := l.copyCalls()[sourceYouTube]
 	require.Equal(t, keptBatches+5, log.Calls)
@@ -213,21 +213,21 @@ func TestControl_stopsClockAtGivenTime(t *testing.T) {
 		return valueAt(t, r.getYouTube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").decodeJSON(t), "items", 0, "statistics", "viewCount")
 	}
 	before := views()
-	a := r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-06-01T12:00:00+02:00"}`)
+	a := r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"2027-06-01T12:00:00+02:00"}`)
 	require.Equal(t, object{"now": "2027-06-01T10:00:00Z", "frozen": true}, a.decodeJSON(t))
 	require.NotEqual(t, before, views())
-	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/clock", "").StatusCode)
+	require.Equal(t, http.StatusNoContent, r.mustSend(t, http.MethodDelete, "/_control/clock", "").StatusCode)
 	require.Equal(t, before, views())
-	require.Equal(t, object{"now": "2026-11-21T08:00:00Z", "frozen": false}, r.do(t, http.MethodGet, "/_control/clock", "").decodeJSON(t))
+	require.Equal(t, object{"now": "2026-11-21T08:00:00Z", "frozen": false}, r.mustSend(t, http.MethodGet, "/_control/clock", "").decodeJSON(t))
 	for _, body := range []string{``, `{}`, `{"now":"yesterday"}`, `{"now":"2026-11-21"}`, `{"now":"1999-01-01T00:00:00Z"}`, `{"now":1}`, `{"then":"2027-06-01T12:00:00Z"}`} {
-		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/clock", body).StatusCode, body)
+		require.Equal(t, http.StatusBadRequest, r.mustSend(t, http.MethodPut, "/_control/clock", body).StatusCode, body)
 	}
 }
 
 func TestControl_returnsGeneratedDataOfVideosAndAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	get := func(query string) answer { return r.do(t, http.MethodGet, "/_control/"+query, "") }
+	get := func(query string) answer { return r.mustSend(t, http.MethodGet, "/_control/"+query, "") }
 	truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
 	want, err := json.Marshal(truth)
 	require.NoError(t, err)
@@ -332,7 +332,7 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the active fault is deleted when the last call to which it applies begins
+		return len(r.Sandbox.faults.rules) == 0 // the sandbox deletes the fault when the only call with this fault begins
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)
@@ -371,7 +371,7 @@ func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	likes, _ := valueAt(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
 	require.Contains(t, r.getEnsembleData(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "after the last variant, the first variant must be returned again")
-	r.do(t, http.MethodDelete, "/_control/faults", "")
+	r.mustSend(t, http.MethodDelete, "/_control/faults", "")
 	require.True(t, json.Valid([]byte(r.getEnsembleData(t, "tt/post/info", "url", scoutVideo).text)))
 }
 
@@ -379,8 +379,8 @@ func TestFaults_doNotApplyToCallsWithoutValidKey(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.setFault(t, `{"fault":"server_error"}`)
-	require.Equal(t, 400, r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key=wrong", "").StatusCode)
-	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
+	require.Equal(t, 400, r.mustSend(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key=wrong", "").StatusCode)
+	require.Equal(t, 491, r.mustSend(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
 
 func TestFaults_applyToGivenNumberOfCalls(t *testing.T) {
@@ -448,7 +448,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				require.True(t, ok)
 				uploads := w.Uploads(p, old, testNow)
 				put := func(handle, to string) int {
-					return r.do(t, http.MethodPut, "/_control/account", fmt.Sprintf(`{"platform":%q,"handle":%q,"new_handle":%q,"reuse":%t}`, p, handle, to, reuse)).StatusCode
+					return r.mustSend(t, http.MethodPut, "/_control/account", fmt.Sprintf(`{"platform":%q,"handle":%q,"new_handle":%q,"reuse":%t}`, p, handle, to, reuse)).StatusCode
 				}
 				require.Equal(t, http.StatusOK, put(old, "Quite.Another"))
 
@@ -485,7 +485,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 			})
 		}
 	}
-	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","new_handle":"b"}`).StatusCode)
+	require.Equal(t, http.StatusBadRequest, newTestServer(t).mustSend(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","new_handle":"b"}`).StatusCode)
 }
 
 func TestFaultRefused_appliesOnlyToCallsWithGivenIDs(t *testing.T) {
@@ -502,6 +502,6 @@ func TestFaultRefused_appliesOnlyToCallsWithGivenIDs(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch must be refused")
 	require.Equal(t, http.StatusOK, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA").StatusCode)
 	for _, bad := range []string{`{"fault":"refused"}`, `{"fault":"refused","ids":["a"],"status":200,"body":{}}`, `{"fault":"zeros","ids":["a"]}`} {
-		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/faults", bad).StatusCode, bad)
+		require.Equal(t, http.StatusBadRequest, r.mustSend(t, http.MethodPut, "/_control/faults", bad).StatusCode, bad)
 	}
 }

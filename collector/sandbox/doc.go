@@ -53,15 +53,15 @@
 // these data. A test can compare the data that World returns with the data that the collector stored.
 //
 //   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times in
-//     the 400 days before 1 October 2026. If the clock is set to an earlier time, these times are in the 400 days before an earlier date.
-//     This is the latest date that is not after the clock's time and is a multiple of 400 days before 1 October 2026. While the clock stays
-//     between two such dates, only counts change. (An id that contains an upload time after the clock's time also has a random upload time,
-//     until the clock reaches the time in the id.)
+//     the 400 days before 1 October 2026. If the clock is set to an earlier time, these times are in the 400 days before an earlier date:
+//     1 October 2026 minus a multiple of 400 days, and not after the clock's time. While the clock stays between two such dates, only counts
+//     change. An id can contain an upload time after the clock's time. The video then has a random upload time until the clock reaches the
+//     time in the id.
 //   - Counts are a function of the video's age: a power law with a daily and a weekly wave, and a late burst for viral videos. Counts never
-//     decrease, with one exception: the counts of a video of the category falling decrease once. Views are greater than the sum of the
+//     decrease, with one exception: the counts of a video of the category "falling" decrease once. Views are greater than the sum of the
 //     other counts. No count is zero. Counts are defined for any time.
-//   - Accounts have 5 to 50 listed videos on 1 October 2026, and then upload one video every 1.5 to 20 days. Any other id is also a video
-//     of an account, which is derived from the id, but this account's list does not contain the video.
+//   - Accounts have 5 to 50 listed videos on 1 October 2026, and then upload one video every 1.5 to 20 days. For any other id, the
+//     account is derived from the id, but this account's list does not contain the video.
 //   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the video id only.
 //     If a request contains a handle or an account id that the sandbox did not generate, the sandbox stores it as the handle or id of an
 //     account. Stored authors, handles and ids are lost when the process ends. In a new process, World.Account stores the handles and ids
@@ -75,7 +75,7 @@
 // except TikTok, 6 are hidden_likes. Of a thousand accounts, 2 are gone and 3 are empty. On YouTube, 5 are hidden_followers and 5 are
 // no_handle. On all platforms except YouTube, 3 are private. A real id is therefore nearly always a normal public video. World.Find
 // returns a video of a given category, and World.FindAccount an account. The control calls below do the same over HTTP. VideoTruth.ChangesAt is the time at which a
-// video of the category private, deleted or falling becomes private, is deleted or loses counts. For the videos of World.Find, this time is
+// video of the category "private", "deleted" or "falling" becomes private, is deleted or loses counts. For the videos of World.Find, this time is
 // in 2027, so that a test can set the clock before or after ChangesAt.
 //
 // A short link redirects to a video of a normal account. Of a thousand short links, 15 redirect to an account, 5 redirect to the home page,

@@ -91,10 +91,10 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. It
-// returns false if no rule applies. takeRule counts the call in rule.Used, and deletes the rule after rule.Count calls. It also returns the
+// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources.
+// It returns false if no rule applies. It counts the call in rule.Used, and deletes the rule after rule.Count calls. earlierCalls is the
 // number of earlier calls to which the rule was applied.
-func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlier int, ok bool) {
+func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range []string{platform, source, everySource} {
@@ -111,11 +111,11 @@ func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlie
 	return rule{}, 0, false
 }
 
-const slowDefault = 30 // delay of the fault "slow" in seconds if the control call that set the fault has no retry_after
+const slowDefault = 30 // delay of the fault "slow" in seconds, if retry_after is not set
 
-// wait blocks for the given number of seconds, or for slowDefault seconds if the number is nil. It returns false if ctx is cancelled
-// earlier.
-func wait(ctx context.Context, seconds *int) bool {
+// sleep waits for the given number of seconds. If the number is nil, it waits for slowDefault seconds. If ctx is cancelled before that,
+// sleep returns false at once.
+func sleep(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
 		limit = *seconds
@@ -180,12 +180,12 @@ func decodeJSON(raw []byte) any {
 	return value
 }
 
-// drop is a result of the function that rewriteJSON calls. It makes rewriteJSON remove the member or list element.
-type drop struct{}
+// removedValue is a result of the function that rewriteJSON calls. It removes the member or list element from the copy.
+type removedValue struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value in which each inner JSON value, and at last the whole value, is replaced by the result of a
-// function. The function gets a value and its key: the name of the member with this value or, for an element of a list, the name of the member
-// with the list.
+// rewriteJSON returns a copy of a decoded JSON value in which each value is replaced by the result of a function: first the inner values,
+// at last the whole value. The function also gets the key of a value, which is the name of the member with this value. For an element of
+// a list, the key is the name of the member with the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {
@@ -193,7 +193,7 @@ func rewriteJSON(value any, replacement func(key string, value any) any) any {
 		case object:
 			out := make(object, len(v))
 			for _, name := range slices.Sorted(maps.Keys(v)) { // the keys are sorted, so that the function is always called in the same order
-				if changed := walk(name, v[name]); changed != (drop{}) {
+				if changed := walk(name, v[name]); changed != (removedValue{}) {
 					out[name] = changed
 				}
 			}
@@ -201,7 +201,7 @@ func rewriteJSON(value any, replacement func(key string, value any) any) any {
 		case []any:
 			out := make([]any, 0, len(v))
 			for _, element := range v {
-				if changed := walk(key, element); changed != (drop{}) {
+				if changed := walk(key, element); changed != (removedValue{}) {
 					out = append(out, changed)
 				}
 			}

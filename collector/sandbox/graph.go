@@ -35,8 +35,7 @@ func parseGraphFields(text string) (fields []graphField, position int, ok bool) 
 	return fields, len(text) - len(rest), ok
 }
 
-// parseGraphList parses a list of fields, which are separated by commas, at the start of the unparsed text, and removes the list from this
-// text.
+// parseGraphList parses fields that are separated by commas. It removes the parsed fields from the start of the unparsed text.
 func parseGraphList(unparsed *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
@@ -70,19 +69,19 @@ func parseGraphList(unparsed *string) (fields []graphField, ok bool) {
 	}
 }
 
-// parseGraphName parses a name at the start of the unparsed text, and removes the name from this text. It returns false if the text does
-// not start with a name.
+// parseGraphName removes a name from the start of the unparsed text and returns the name. It returns false if the text does not start
+// with a name.
 func parseGraphName(rest *string) (string, bool) {
 	word := graphName.FindString(*rest)
 	*rest = (*rest)[len(word):]
 	return word, word != ""
 }
 
-// absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
+// absent stands for the missing value of a valid field. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. The map
-// edges has a function for each edge. The function returns the value of the edge.
+// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. For
+// each edge, the map has a function that returns the value of the edge.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -115,10 +114,9 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of the list of the given ids. The page begins at the cursor and has at most limit entries. Each entry is the
-// object that nodeOf returns for its id, with the requested fields. listURL is the URL of the list without the cursor, or "" for a list
-// inside another object. If isShown is not nil, graphPage removes the entries for which isShown returns false. The page can then be short
-// or empty although more pages follow.
+// graphPage returns one page of the list with the given ids. The page begins at the cursor and has at most limit entries. nodeOf returns
+// the object for an id. listURL is the URL of the list without the cursor, or "" for a list inside another object. If isShown is not nil,
+// the page contains only the ids for which isShown returns true. The page can then be short or empty although more pages follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, isShown func(id string) bool, nodeOf func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
@@ -186,9 +184,9 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. The function isValidToken reports whether an
-// access token is valid. The function answer returns the reply to a request that has passed all checks.
-func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, isValidToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
+// serveGraph answers a request for /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. isValidToken returns true
+// if an access token is valid. replyFor returns the reply to a request that has passed all checks.
+func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, isValidToken func(token string) bool, path string, replyFor func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serveCall(w, c, errorRepliesForGraph(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
@@ -217,7 +215,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 			}
 			q.fields = fields
 		}
-		return answer(c, q).withHeader("X-App-Usage", `{"call_count":1,"total_cputime":1,"total_time":1}`).withHeader("facebook-api-version", version)
+		return replyFor(c, q).withHeader("X-App-Usage", `{"call_count":1,"total_cputime":1,"total_time":1}`).withHeader("facebook-api-version", version)
 	})
 }
 

@@ -157,7 +157,7 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 const minInsightViews = 5
 
 // serveFacebookInsights answers ID/video_insights. tokenPage is the id of the page to which the token belongs, or "" if the token belongs
-// to no page. metricNames is a list that is separated by commas.
+// to no page. metricNames are separated by commas.
 func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {

@@ -118,8 +118,8 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, isDiscovery bool) graph
 	return n
 }
 
-// instagramMediaNode returns a post as a node of the Graph API. If the request uses business discovery, the node has the views but no
-// hidden likes. Otherwise it has the hidden likes but no views.
+// instagramMediaNode returns a post as a node of the Graph API. For business discovery, the node has the views but no hidden likes. For
+// all other requests, it has the hidden likes but no views.
 func (s *Sandbox) instagramMediaNode(c *call, code string, isDiscovery bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
@@ -148,10 +148,9 @@ func (t VideoTruth) hiddenLikes(w *World) int64 {
 // instagramMetrics are the supported metrics of a post's insights.
 var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
 
-// metricName matches the name of a metric.
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
-// serveInstagramInsights answers ID/insights. The post has the given shortcode. metricNames is a list that is separated by commas.
+// serveInstagramInsights answers ID/insights. The post has the given shortcode. metricNames are separated by commas.
 func (s *Sandbox) serveInstagramInsights(c *call, id, shortcode, metricNames string) reply {
 	t, _ := s.world.Video(link.Instagram, shortcode, c.now)
 	shares, saved := t.Views/200, t.Views/150 // the values are derived from the views, because World generates no shares and bookmarks for Instagram

@@ -13,12 +13,12 @@ import (
 
 func (r testServer) getInstagram(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodGet, "/instagram/v25.0/"+path+"?"+query(append(pairs, "access_token", InstagramToken)...), "")
+	return r.mustSend(t, http.MethodGet, "/instagram/v25.0/"+path+"?"+encodeQuery(append(pairs, "access_token", InstagramToken)...), "")
 }
 
 func (r testServer) getFacebook(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", FacebookToken)...), "")
+	return r.mustSend(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+encodeQuery(append(pairs, "access_token", FacebookToken)...), "")
 }
 
 func (r testServer) tokenAccountID() string {
@@ -57,19 +57,19 @@ func TestGraph_checksAppSecretProof(t *testing.T) {
 	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
 	requireRefused(request("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
 	requireRefused(request("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
-	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":true}`).StatusCode)
+	require.Equal(t, http.StatusOK, r.mustSend(t, http.MethodPut, "/_control/meta", `{"require_app_secret":true}`).StatusCode)
 	requireRefused(request(), "API calls from the server require an appsecret_proof argument")
 	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
-	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":false}`).StatusCode)
+	require.Equal(t, http.StatusOK, r.mustSend(t, http.MethodPut, "/_control/meta", `{"require_app_secret":false}`).StatusCode)
 	require.Equal(t, http.StatusOK, request().StatusCode)
-	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/meta", `{"secret":1}`).StatusCode)
+	require.Equal(t, http.StatusBadRequest, r.mustSend(t, http.MethodPut, "/_control/meta", `{"secret":1}`).StatusCode)
 }
 
 func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	as := func(token, path string, pairs ...string) answer {
-		return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", token)...), "")
+		return r.mustSend(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+encodeQuery(append(pairs, "access_token", token)...), "")
 	}
 	pages := r.World().FacebookPages()
 	first := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2").decodeJSON(t)
@@ -93,7 +93,7 @@ func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 		requireGraphError(t, as(FacebookUserToken, path, "fields", "id,description"), 400, 210, 0, "(#210) A page access token is required")
 		require.Equal(t, http.StatusOK, as(token, path, "fields", "id,description").StatusCode)
 	}
-	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"expire_page_tokens":true}`).StatusCode)
+	require.Equal(t, http.StatusOK, r.mustSend(t, http.MethodPut, "/_control/meta", `{"expire_page_tokens":true}`).StatusCode)
 	requireGraphError(t, insights(token), 400, 190, 0, "Invalid OAuth access token")
 }
 
@@ -119,12 +119,12 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	requireGraphError(t, r.getInstagram(t, "17841400009999999"), 400, 100, 33, "Unsupported get request")
 	requireGraphError(t, r.getInstagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "Unsupported get request")
 	path := "/instagram/v25.0/" + own
-	requireGraphError(t, r.do(t, http.MethodGet, path, ""), 400, 104, 0, "An access token is required to request this resource.")
-	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token=x", ""), 400, 190, 0, "Invalid OAuth access token")
-	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token="+FacebookToken, ""), 400, 190, 0, "Invalid OAuth access token")
-	requireGraphError(t, r.do(t, http.MethodPost, path+"?access_token="+InstagramToken, ""), 400, 100, 0, "Unsupported request")
+	requireGraphError(t, r.mustSend(t, http.MethodGet, path, ""), 400, 104, 0, "An access token is required to request this resource.")
+	requireGraphError(t, r.mustSend(t, http.MethodGet, path+"?access_token=x", ""), 400, 190, 0, "Invalid OAuth access token")
+	requireGraphError(t, r.mustSend(t, http.MethodGet, path+"?access_token="+FacebookToken, ""), 400, 190, 0, "Invalid OAuth access token")
+	requireGraphError(t, r.mustSend(t, http.MethodPost, path+"?access_token="+InstagramToken, ""), 400, 100, 0, "Unsupported request")
 	for _, version := range []string{"", "v3.1/", "v99.0/", "v25/"} {
-		requireGraphError(t, r.do(t, http.MethodGet, "/instagram/"+version+own+"?access_token="+InstagramToken, ""), 400, 2500, 0, "Unknown path components")
+		requireGraphError(t, r.mustSend(t, http.MethodGet, "/instagram/"+version+own+"?access_token="+InstagramToken, ""), 400, 2500, 0, "Unknown path components")
 	}
 
 	id := r.World().Find(link.Facebook, Normal)
@@ -193,7 +193,7 @@ func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	require.EqualValues(t, decimalText(truth.Views), valueAt(t, got, "data", 0, "values", 0, "value"))
 	require.Equal(t, "saved", valueAt(t, got, "data", 1, "name"))
 	requireGraphError(t, r.getInstagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "metric[0] must be one of the following values")
-	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
+	r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
 	require.Empty(t, r.getInstagram(t, id+"/insights", "metric", "views").decodeJSON(t)["data"], "new posts must have no insights")
 }
 
@@ -258,7 +258,7 @@ func TestGraph_faultsReturnErrorsInFormatOfMeta(t *testing.T) {
 		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
 		r.setFault(t, `{"source":"`+source+`","fault":"server_error"}`)
 		requireGraphError(t, request(r), 500, 2, 0, "An unexpected error has occurred.")
-		calls := r.do(t, http.MethodGet, "/_control/calls", "").decodeJSON(t)
+		calls := r.mustSend(t, http.MethodGet, "/_control/calls", "").decodeJSON(t)
 		require.EqualValues(t, "3", valueAt(t, calls, source, "calls"))
 	}
 	r := newTestServer(t)

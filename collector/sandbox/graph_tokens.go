@@ -36,8 +36,8 @@ func (m *metaApp) settings() (requireSecret bool, generation int) {
 	return m.requireSecret, m.generation
 }
 
-// checkProof returns Meta's error for a wrong appsecret_proof, or for a missing appsecret_proof if the app requires one. Otherwise it
-// returns nil.
+// checkProof returns Meta's error if the appsecret_proof is wrong, or if it is missing although the app requires one. It returns nil for
+// all other requests.
 func (m *metaApp) checkProof(values url.Values) *reply {
 	requireSecret, _ := m.settings()
 	var bad reply
@@ -97,8 +97,8 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// serveFacebookPagesOfUser answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
-// belongs to a page and not to the system user, it returns an error.
+// serveFacebookPagesOfUser answers me/accounts with the pages on which the system user has a role, and their tokens. It returns an error
+// if the token of the request belongs to a page.
 func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
@@ -115,9 +115,9 @@ func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The owner is the page
-// with the id tokenPage, or the system user if tokenPage is "". The system user may read all pages except the second and third page in
-// FacebookPages. On Facebook, pages of a newer type have this restriction too.
+// requirePageToken returns an error reply if a token may not read the videos of a page, and nil otherwise. tokenPage is the id of the
+// page to which the token belongs, or "" for the token of the system user. The system user may not read the second and third page in
+// FacebookPages. On Facebook, some pages have this restriction, too.
 func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
 	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
@@ -133,7 +133,7 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 		RefuseInsights   *bool `json:"refuse_insights"`
 		ExpirePageTokens bool  `json:"expire_page_tokens"`
 	}
-	if err := strictJSON(r.Body, &in); err != nil {
+	if err := decodeStrictJSON(r.Body, &in); err != nil {
 		return problemReply(http.StatusBadRequest, "the body must be an object with require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
 	}
 	s.meta.mu.Lock()

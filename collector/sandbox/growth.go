@@ -10,8 +10,8 @@ import (
 // curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so
 // that none of them ever exceeds the views.
 type curve struct {
-	final     float64    // number of views that the video has in the end; it comes ever closer to this number
-	tau, beta float64    // scale (in seconds) and exponent of the power law by which the views grow with the age; see viewsFraction
+	final     float64    // the number that the views approach, but never reach
+	tau, beta float64    // scale (in seconds) and exponent of the power law in viewsFraction
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
 	burstLen  float64    // duration of the burst, in seconds
@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. The account number that is derived from the video id is used even if a request
-// has made another account the author. So the counts of a video do not depend on earlier requests.
+// growthCurve returns the random growth curve of a video. The curve depends on the account that is derived from the video id, and not on
+// an author from a request. So the counts of a video do not depend on earlier requests.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
@@ -69,7 +69,6 @@ func addWaves(age float64, phases [2]float64) float64 {
 		0.55/weekly*(math.Sin(weekly*age+phases[1])-math.Sin(phases[1]))
 }
 
-// logistic returns the logistic function of x, which grows from 0 to 1.
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // Counts are the counts of a video at one time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and

@@ -35,7 +35,6 @@ type answer struct {
 	err  error // error of the request or of reading the body
 }
 
-// decodeJSON decodes the body of the answer.
 func (a answer) decodeJSON(t *testing.T) object {
 	t.Helper()
 	require.NoError(t, a.err)
@@ -64,7 +63,7 @@ func valueAt(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-func (r testServer) do(t *testing.T, method, path, body string, headers ...string) answer {
+func (r testServer) mustSend(t *testing.T, method, path, body string, headers ...string) answer {
 	t.Helper()
 	a := r.send(context.Background(), method, path, body, headers...)
 	require.NotNil(t, a.Response, "%v", a.err)
@@ -72,8 +71,8 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send sends a request to the sandbox. The headers are given as name, value, name, value and so on. send never fails the test, so that it
-// can run in any goroutine.
+// send sends a request to the sandbox. The headers are alternately names and values. send never fails the test, so that it can run in any
+// goroutine.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {
@@ -93,31 +92,31 @@ func (r testServer) send(ctx context.Context, method, path, body string, headers
 
 func (r testServer) getYouTube(t *testing.T, method string, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodGet, "/youtube/youtube/v3/"+method+"?"+query(append(pairs, "key", YouTubeAPIKey)...), "")
+	return r.mustSend(t, http.MethodGet, "/youtube/youtube/v3/"+method+"?"+encodeQuery(append(pairs, "key", YouTubeAPIKey)...), "")
 }
 
 func (r testServer) getEnsembleData(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(append(pairs, "token", VendorKey)...), "")
+	return r.mustSend(t, http.MethodGet, "/vendor/"+path+"?"+encodeQuery(append(pairs, "token", VendorKey)...), "")
 }
 
 func (r testServer) getScrapeCreators(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(pairs...), "", "x-api-key", VendorKey)
+	return r.mustSend(t, http.MethodGet, "/vendor/"+path+"?"+encodeQuery(pairs...), "", "x-api-key", VendorKey)
 }
 
 func (r testServer) runApify(t *testing.T, input string) answer {
 	t.Helper()
-	return r.do(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items", input,
+	return r.mustSend(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items", input,
 		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
 }
 
 func (r testServer) setFault(t *testing.T, body string) {
 	t.Helper()
-	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/faults", body).StatusCode)
+	require.Equal(t, http.StatusOK, r.mustSend(t, http.MethodPut, "/_control/faults", body).StatusCode)
 }
 
-func query(pairs ...string) string {
+func encodeQuery(pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
 		values.Add(pairs[i], pairs[i+1])

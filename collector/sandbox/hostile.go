@@ -17,15 +17,15 @@ type hostileVariant struct {
 // HostileVariants is the number of variants of the fault "hostile": different malformed or misleading answers.
 var HostileVariants = len(hostileVariants())
 
-// hostileVariants returns all variants of the fault "hostile". Successive calls with the fault get successive variants. After the last
-// variant, the first one follows again.
+// hostileVariants returns all variants of the fault "hostile". Each call with the fault gets the next variant. After the last variant,
+// the first one follows again.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
 		{"wrong types", changeMembers(wrongType)},
 		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
 		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
 		{"views swapped with likes, and ids swapped with texts", changeMembers(swapFields)},
-		{"deep nesting", func(r reply) reply { return r.withBody(deeplyNested()) }},
+		{"deep nesting", func(r reply) reply { return r.withBody(deeplyNestedJSON()) }},
 		{"a body of ten megabytes", withHugeText},
 		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
 		{"HTML instead of JSON", func(r reply) reply {
@@ -34,7 +34,7 @@ func hostileVariants() []hostileVariant {
 		}},
 		{"no ids", changeMembers(func(key string, value any) any {
 			if idKeys[key] {
-				return drop{}
+				return removedValue{}
 			}
 			return value
 		})},
@@ -126,7 +126,7 @@ func numericID(memberName string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapFields swaps the views with the likes, and ids with texts, in a JSON object. It returns the object, or any other value unchanged.
+// swapFields swaps the views with the likes, and ids with texts, in a JSON object. It returns values that are not objects unchanged.
 func swapFields(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -145,8 +145,8 @@ func swapFields(_ string, value any) any {
 	return o
 }
 
-// deeplyNested returns a JSON object whose members are lists, nested 100,000 levels deep.
-func deeplyNested() []byte {
+// deeplyNestedJSON returns a JSON object whose members are lists, nested 100,000 levels deep.
+func deeplyNestedJSON() []byte {
 	const depth = 100_000
 	nest := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)

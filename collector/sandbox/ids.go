@@ -36,7 +36,7 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // Unix time in milliseconds from which the times in shortcodes are counted
+	instagramEpoch    = 1314220021721 // start of the times in shortcodes, as a Unix time in milliseconds
 	// instagramPrivateTail is the number of characters that Instagram appends to the shortcode of a private account's post.
 	instagramPrivateTail = 28
 
@@ -47,7 +47,7 @@ const (
 	instagramSince = 1314220021 // 24 August 2011, which is instagramEpoch
 )
 
-// origin has the number of the author's account and the upload time, as they are derived from a video id.
+// origin has the data that are derived from a video id: the number of the author's account and the upload time.
 type origin struct {
 	account  uint32
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time

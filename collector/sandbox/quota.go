@@ -6,7 +6,7 @@ import (
 	_ "time/tzdata" // this import embeds the time zones, because YouTube's quotas end at midnight Pacific time
 )
 
-// dailyQuota is Google's default number of quota units a day for each of the two buckets into which YouTube's quota is divided.
+// dailyQuota is Google's default limit of quota units a day. It holds for each bucket of YouTube's quota.
 const dailyQuota = 10_000
 
 // researchQuota is the number of requests a day that TikTok's Research API allows.
@@ -26,7 +26,6 @@ type quota struct {
 	spent   map[string]int // maps "YYYY-MM-DD BUCKET" to the number of spent units
 }
 
-// newQuota returns a quota with no spent units.
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil { // LoadLocation cannot fail: the time zones are embedded

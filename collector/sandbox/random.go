@@ -55,15 +55,13 @@ func (d *rng) normalFloat() float64 {
 	return sum
 }
 
-// pickRandom returns a random element of a list.
 func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
 
-// feistelRounds is the number of rounds of the Feistel network with which encryptNumber encrypts and decryptNumber decrypts.
+// feistelRounds is the number of rounds of the Feistel network in encryptNumber and decryptNumber.
 const feistelRounds = 6
 
-// encryptNumber encrypts a number with a key by a Feistel network. The result has the same number of bits, which must be even.
-// decryptNumber decrypts the result. Generated ids contain encrypted account numbers. So the ids look random, but the account number can be
-// computed from the id.
+// encryptNumber encrypts a number with a key. It uses a Feistel network. The result has the same number of bits, which must be even.
+// Generated ids contain encrypted account numbers, so that the ids look random. decryptNumber is the inverse function.
 func encryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1
@@ -74,7 +72,6 @@ func encryptNumber(x uint64, bits uint, key uint64) uint64 {
 	return left<<half | right
 }
 
-// decryptNumber decrypts a result of encryptNumber.
 func decryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1

@@ -7,7 +7,6 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// handleRef identifies a handle on a platform.
 type handleRef struct {
 	platform link.Platform
 	handle   string // the handle in lower case, without "@"
@@ -26,7 +25,7 @@ var (
 )
 
 // Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If reuseHandle is true,
-// the old handle then belongs to another account. Otherwise it then belongs to no account.
+// the old handle then belongs to another account. If it is false, the old handle belongs to no account.
 func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bool) error {
 	old, ok := normalizeHandle(p, handle)
 	if !ok {
@@ -76,8 +75,8 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. It returns false if the handle was
-// part of no rename. Such a handle belongs to the account for which it was generated.
+// renamedHandle returns the owner of a handle that was part of a rename. It returns false for all other handles: they belong to the
+// accounts for which they were generated.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

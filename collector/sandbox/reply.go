@@ -46,25 +46,23 @@ func (r reply) withRetryAfter(seconds *int) reply {
 	return r.withHeader("Retry-After", strconv.Itoa(*seconds))
 }
 
-// truncated returns the reply without the second half of its body. Content-Length is the length of the whole body if promiseAll is true,
-// and the length of the first half otherwise.
-func (r reply) truncated(promiseAll bool) reply {
+// withHalfBody returns the reply with only the first half of its body. If promiseAll is true, Content-Length is still the length of the
+// whole body.
+func (r reply) withHalfBody(promiseAll bool) reply {
 	r.truncate, r.promiseAll = true, promiseAll
 	return r
 }
 
-// markRefused marks a reply as the refusal of a request without a valid credential or path. Faults are not applied to such a reply.
+// markRefused marks a reply to a request without a valid credential or path. Faults are not applied to such a reply.
 func markRefused(r reply) reply {
 	r.refused = true
 	return r
 }
 
-// isRedirect returns true if the reply is a redirect with a Location.
 func (r reply) isRedirect() bool {
 	return r.status >= 300 && r.status < 400 && r.header["Location"] != ""
 }
 
-// encodeBody returns the encoded body of the reply.
 func (r reply) encodeBody() []byte {
 	if r.raw != nil || r.body == nil {
 		return r.raw

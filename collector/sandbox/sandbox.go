@@ -167,7 +167,7 @@ const (
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// TikTok's own APIs have names other than "tiktok", because "tiktok" is the name for calls to a vendor for TikTok.
+	// TikTok's own APIs do not have the name "tiktok", because the call log lists a vendor's calls for TikTok under this name.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"
@@ -180,11 +180,11 @@ type errorReplies struct {
 	hostile func(earlierCalls int, correct reply) reply
 }
 
-// serveCall records a call in the call log, and sends the reply that the function answer returns. If a fault of the source is active, serveCall
-// delays, changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
-func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
-	rep := answer(c)
-	s.calls.record(c)
+// serveCall records a call in the call log and sends its correct reply. If a fault of the source is active, serveCall delays, changes or
+// replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
+func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, correctReply func(*call) reply) {
+	rep := correctReply(c)
+	s.calls.recordCall(c)
 	if rep.refused {
 		writeReply(w, c.r, rep)
 		return
@@ -203,7 +203,7 @@ func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies
 	case faultServerError:
 		writeReply(w, c.r, replies.serverError().withRetryAfter(f.RetryAfter))
 	case faultSlow:
-		if wait(c.r.Context(), f.RetryAfter) {
+		if sleep(c.r.Context(), f.RetryAfter) {
 			writeReply(w, c.r, rep)
 		}
 	case faultRefused:
@@ -217,6 +217,6 @@ func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies
 		writeReply(w, c.r, rep)
 	case faultTruncated:
 		// Content-Length is alternately the length of the truncated body and the length of the whole body.
-		writeReply(w, c.r, rep.truncated(n%2 == 1))
+		writeReply(w, c.r, rep.withHalfBody(n%2 == 1))
 	}
 }

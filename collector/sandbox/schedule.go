@@ -10,21 +10,19 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// anchorInterval is the time between two anchors in seconds. An anchor is a fixed time. If an id contains no upload time, the sandbox
-	// computes an upload time before an anchor. Usually the anchor is epoch, and the computed upload times are always the same. If the clock
-	// is before epoch, an earlier anchor is used, and the upload times differ.
+	// anchorInterval is the time between two anchors in seconds. If an id contains no upload time, the sandbox computes an upload time
+	// before an anchor. Usually the anchor is epoch. If the clock is set to a time before epoch, an earlier anchor is used, and the
+	// computed upload times differ.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
 )
 
-// epoch is 1 October 2026 as a Unix time in seconds. If the id of a video contains no upload time, the video's upload time is computed so
-// that it is before epoch.
+// epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorInterval.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorTimeFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. If the
-// sandbox's clock is not before epoch, the anchor is epoch. Otherwise the anchor is the latest time that is not after the clock's time and
-// is a whole number of anchor intervals before epoch.
+// anchorTimeFor returns the anchor for a time of the sandbox's clock, as a Unix time in seconds. From epoch on, the anchor is epoch.
+// Before epoch, it is epoch minus a multiple of anchorInterval: the latest such time that is not after the clock's time.
 func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -40,8 +38,8 @@ type schedule struct {
 	key      uint64
 }
 
-// uploadSchedule returns the upload schedule of the account with the given number. If the sandbox's clock is at epoch or later, the schedule does not
-// depend on the clock. If the clock is set to a time before epoch, the account gets another schedule.
+// uploadSchedule returns the upload schedule of the account with the given number. From epoch on, the schedule does not depend on the
+// clock. If the clock is set to a time before epoch, the account gets another schedule.
 func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}

@@ -25,8 +25,8 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortPrefixes lists the prefixes of a short link's code that determine the page to which the link redirects. On TikTok, the prefix follows the
-// first two letters of the code.
+// shortPrefixes lists prefixes of a short link's code. The prefix determines the page to which the link redirects. On TikTok, the prefix
+// follows the first two letters of the code.
 var shortPrefixes = []struct {
 	prefix string
 	is     shortCase
@@ -95,7 +95,7 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 	}
 }
 
-// tiktokTarget returns the URL to which a TikTok short link of the given kind redirects, or "" for a link that is answered with status 404.
+// tiktokTarget returns the URL to which a TikTok short link of the given kind redirects, or "" if the answer is status 404.
 func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	switch kind {
 	case shortAccount:
@@ -114,8 +114,7 @@ func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.nextUint64()))
 }
 
-// instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" for a link that is answered with
-// status 404.
+// instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" if the answer is status 404.
 func instagramTarget(kind shortCase, owner identity, id string) string {
 	const home = "https://www.instagram.com/"
 	switch kind {
@@ -131,8 +130,7 @@ func instagramTarget(kind shortCase, owner identity, id string) string {
 	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
 }
 
-// facebookTarget returns the URL to which a Facebook short link of the given kind redirects, or "" for a link that is answered with status
-// 404.
+// facebookTarget returns the URL to which a Facebook short link of the given kind redirects, or "" if the answer is status 404.
 func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pickRandom(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
@@ -206,13 +204,11 @@ func firstRedirectURL(l link.Link) string {
 	}
 }
 
-// isPlatformHost returns true if a host belongs to one of the platforms.
 func isPlatformHost(host string) bool {
 	_, ok := link.HostPlatform(strings.ToLower(host))
 	return ok
 }
 
-// htmlReply returns a reply with an HTML page.
 func htmlReply(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }

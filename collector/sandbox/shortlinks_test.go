@@ -12,14 +12,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// followShortLink requests a short link from the sandbox and follows its redirects, at most as many as the parameter limit says. It returns the
-// last URL, the status of the last response, and the number of redirects.
-func (r testServer) followShortLink(t *testing.T, address string, limit int) (last string, status, hops int) {
+// followShortLink requests a short link from the sandbox and follows its redirects, at most maxRedirects of them. It returns the last
+// URL, the status of the last response, and the number of redirects.
+func (r testServer) followShortLink(t *testing.T, address string, maxRedirects int) (last string, status, hops int) {
 	t.Helper()
 	for {
-		a := r.do(t, http.MethodHead, "/shortlinks/"+strings.TrimPrefix(address, "https://"), "")
+		a := r.mustSend(t, http.MethodHead, "/shortlinks/"+strings.TrimPrefix(address, "https://"), "")
 		location := a.Header.Get("Location")
-		if location == "" || hops == limit {
+		if location == "" || hops == maxRedirects {
 			return address, a.StatusCode, hops
 		}
 		hops++
@@ -101,17 +101,17 @@ func TestShortLinks_alwaysRedirectToSameTarget(t *testing.T) {
 func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	require.Equal(t, 404, r.do(t, http.MethodGet, "/shortlinks/evil.example/ZMabc/", "").StatusCode)
-	require.Equal(t, 405, r.do(t, http.MethodPost, "/shortlinks/vm.tiktok.com/ZMabc123/", "").StatusCode)
-	require.Equal(t, 200, r.do(t, http.MethodGet, "/shortlinks/www.youtube.com/shorts/dQw4w9WgXcQ", "").StatusCode)
-	get := r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "")
+	require.Equal(t, 404, r.mustSend(t, http.MethodGet, "/shortlinks/evil.example/ZMabc/", "").StatusCode)
+	require.Equal(t, 405, r.mustSend(t, http.MethodPost, "/shortlinks/vm.tiktok.com/ZMabc123/", "").StatusCode)
+	require.Equal(t, 200, r.mustSend(t, http.MethodGet, "/shortlinks/www.youtube.com/shorts/dQw4w9WgXcQ", "").StatusCode)
+	get := r.mustSend(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "")
 	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
 }
 
 func TestShortLinks_returnErrorsWhileFaultIsActive(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
+	request := func() answer { return r.mustSend(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
 	r.setFault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
 	a := request()
 	require.Equal(t, 429, a.StatusCode)
@@ -127,6 +127,6 @@ func TestShortLinks_returnErrorsWhileFaultIsActive(t *testing.T) {
 	}
 	require.Len(t, seen, 12)
 	require.Contains(t, seen, "http://127.0.0.1:22/")
-	r.do(t, http.MethodDelete, "/_control/faults", "")
+	r.mustSend(t, http.MethodDelete, "/_control/faults", "")
 	require.Equal(t, 301, request().StatusCode)
 }

@@ -30,7 +30,7 @@ const (
 	tiktokScopes     = "user.info.basic,user.info.profile,user.info.stats,video.list"
 )
 
-// tiktokLogins issues and checks TikTok's tokens. Each refresh token is valid for one exchange. Tokens contain the name of the login and a
+// tiktokLogins issues and checks TikTok's tokens. Each refresh token can be used once. Tokens contain the name of the login and a
 // signature, so that the tokens that an earlier process issued remain valid.
 type tiktokLogins struct {
 	seed    uint64
@@ -41,7 +41,6 @@ type tiktokLogins struct {
 	newest map[string]int // maps the name of a login to the generation number of its newest refresh token
 }
 
-// newTikTokLogins returns an empty set of logins.
 func newTikTokLogins(seed uint64, processStart time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(processStart.UnixNano(), 36), newest: map[string]int{}}
 }
@@ -63,7 +62,7 @@ func (l *tiktokLogins) parseToken(token string) (kind string, parts []string, ok
 	return kind, parts, token == l.signToken(kind, strings.Join(parts, "."))
 }
 
-// exchangeToken returns the answer to the exchange of a refresh token, with a new access token and a new refresh token. It returns false if the
+// exchangeToken returns the answer to a request with a refresh token: a new access token and a new refresh token. It returns false if the
 // refresh token is not valid.
 func (l *tiktokLogins) exchangeToken(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
@@ -227,7 +226,7 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	if grant == "client_credentials" {
 		c.source, key, secret = sourceTikTokResearch, TikTokResearchClientKey, TikTokResearchClientSecret
 	}
-	s.calls.record(c)
+	s.calls.recordCall(c)
 	if r.PostForm.Get("client_key") != key || r.PostForm.Get("client_secret") != secret {
 		writeReply(w, r, tiktokTokenError(http.StatusUnauthorized, "invalid_client", "Client key or secret is incorrect."))
 		return
@@ -258,7 +257,6 @@ func tiktokTokenError(status int, name, description string) reply {
 // tiktokLogID is the log_id in all answers of TikTok's APIs.
 const tiktokLogID = "202611211530000102231234560A0B0C0D"
 
-// tiktokSuccess returns a successful reply of TikTok's APIs.
 func tiktokSuccess(data object) reply {
 	return reply{status: http.StatusOK, body: object{"data": data, "error": object{"code": "ok", "message": "", "log_id": tiktokLogID}}}
 }
@@ -300,8 +298,7 @@ func selectMembers(members object, isWanted func(string) bool) object {
 	return out
 }
 
-// untypedCount returns *n, or nil without a type if n is nil. An interface that contains a nil pointer is not nil, so selectMembers would not
-// recognise a nil pointer n as nil.
+// untypedCount returns *n, or an untyped nil if n is nil. selectMembers would not recognise a nil pointer in an interface as nil.
 func untypedCount(n *int64) any {
 	if n == nil {
 		return nil

@@ -41,7 +41,7 @@ func (s *Sandbox) serveDisplayVideoQuery(c *call, wants func(string) bool) reply
 			VideoIDs []string `json:"video_ids"`
 		} `json:"filters"`
 	}
-	if err := strictJSON(c.r.Body, &in); err != nil {
+	if err := decodeStrictJSON(c.r.Body, &in); err != nil {
 		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	c.ids = in.Filters.VideoIDs
@@ -52,7 +52,7 @@ func (s *Sandbox) serveDisplayVideoQuery(c *call, wants func(string) bool) reply
 	videos := []object{}
 	for _, id := range c.ids {
 		if t, ok := s.visibleVideo(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
-			videos = append(videos, displayVideo(t, wants))
+			videos = append(videos, displayAPIVideo(t, wants))
 		}
 	}
 	return tiktokSuccess(object{"videos": videos})
@@ -65,7 +65,7 @@ func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply 
 		Cursor   *int64 `json:"cursor"`
 		MaxCount *int   `json:"max_count"`
 	}
-	if err := strictJSON(c.r.Body, &in); err != nil {
+	if err := decodeStrictJSON(c.r.Body, &in); err != nil {
 		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	size := tiktokPage
@@ -95,13 +95,13 @@ func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply 
 			more = true
 			break
 		}
-		videos, next = append(videos, displayVideo(t, wants)), at
+		videos, next = append(videos, displayAPIVideo(t, wants)), at
 	}
 	return tiktokSuccess(object{"videos": videos, "cursor": next, "has_more": more})
 }
 
-// displayVideo returns a video in the format of the Display API.
-func displayVideo(t VideoTruth, wants func(string) bool) object {
+// displayAPIVideo returns a video in the format of the Display API.
+func displayAPIVideo(t VideoTruth, wants func(string) bool) object {
 	title := t.Title
 	if runes := []rune(title); len(runes) > 150 {
 		title = string(runes[:150])

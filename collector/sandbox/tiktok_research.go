@@ -40,8 +40,8 @@ type researchQuery struct {
 	size      int       // page size: *MaxCount, or researchPage if MaxCount is nil
 }
 
-// validate returns TikTok's error message for an invalid query, or "" if the query is valid. It sets the fields from, to and size of the
-// query.
+// validate returns TikTok's error message for an invalid query, or "" if the query is valid. It also parses the dates and the page size
+// of the query.
 func (q *researchQuery) validate() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
@@ -112,7 +112,7 @@ func (q *researchQuery) matches(t VideoTruth) bool {
 // serveResearchVideoQuery answers research/video/query.
 func (s *Sandbox) serveResearchVideoQuery(c *call, wants func(string) bool) reply {
 	var q researchQuery
-	if err := strictJSON(c.r.Body, &q); err != nil {
+	if err := decodeStrictJSON(c.r.Body, &q); err != nil {
 		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	if wrong := q.validate(); wrong != "" {
@@ -125,7 +125,7 @@ func (s *Sandbox) serveResearchVideoQuery(c *call, wants func(string) bool) repl
 	var rows []object
 	for _, id := range s.candidateIDs(q, at) {
 		if t, ok := s.visibleVideo(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.matches(t) {
-			rows = append(rows, researchVideo(t, wants))
+			rows = append(rows, researchAPIVideo(t, wants))
 		}
 	}
 	start := min(q.Cursor, len(rows))
@@ -135,8 +135,8 @@ func (s *Sandbox) serveResearchVideoQuery(c *call, wants func(string) bool) repl
 	})
 }
 
-// researchVideo returns a video in the format of the Research API. Its ids are JSON numbers.
-func researchVideo(t VideoTruth, wants func(string) bool) object {
+// researchAPIVideo returns a video in the format of the Research API. Its ids are JSON numbers.
+func researchAPIVideo(t VideoTruth, wants func(string) bool) object {
 	return selectMembers(object{
 		"id": json.Number(t.ID), "create_time": t.UploadedAt.Unix(), "username": t.Account.Handle, "video_description": t.Title, "region_code": "US",
 		"view_count": t.Views, "like_count": untypedCount(t.Likes), "comment_count": untypedCount(t.Comments), "share_count": untypedCount(t.Shares),
@@ -150,7 +150,7 @@ func (s *Sandbox) serveResearchUserInfo(c *call, wants func(string) bool) reply 
 	var in struct {
 		Username string `json:"username"`
 	}
-	if err := strictJSON(c.r.Body, &in); err != nil {
+	if err := decodeStrictJSON(c.r.Body, &in); err != nil {
 		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	c.ids = []string{in.Username}

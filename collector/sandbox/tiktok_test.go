@@ -16,7 +16,7 @@ import (
 
 func (r testServer) requestTikTokToken(t *testing.T, pairs ...string) answer {
 	t.Helper()
-	return r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", query(pairs...), "Content-Type", "application/x-www-form-urlencoded")
+	return r.mustSend(t, http.MethodPost, "/tiktok/v2/oauth/token/", encodeQuery(pairs...), "Content-Type", "application/x-www-form-urlencoded")
 }
 
 func (r testServer) exchangeToken(t *testing.T, refresh string) answer {
@@ -42,7 +42,7 @@ func (r testServer) postTikTok(t *testing.T, token, path, body string) answer {
 	if body == "" {
 		method = http.MethodGet
 	}
-	return r.do(t, method, "/tiktok/v2/"+path, body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+	return r.mustSend(t, method, "/tiktok/v2/"+path, body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
 }
 
 func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 	require.Equal(t, "invalid_grant", r.exchangeToken(t, strings.Replace(third, "rft.", "act.", 1)).decodeJSON(t)["error"])
 	require.Equal(t, "invalid_client", r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).decodeJSON(t)["error"])
 	require.Equal(t, "unsupported_grant_type", r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "password").decodeJSON(t)["error"])
-	a := r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", `{}`, "Content-Type", "application/json")
+	a := r.mustSend(t, http.MethodPost, "/tiktok/v2/oauth/token/", `{}`, "Content-Type", "application/json")
 	require.Equal(t, "invalid_request", a.decodeJSON(t)["error"])
 }
 
@@ -77,7 +77,7 @@ func TestTikTok_refusesAccessTokenAfterTwoHours(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
 	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
-	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
+	require.Equal(t, http.StatusOK, r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
 	a := r.postTikTok(t, user, "user/info/?fields=open_id", "")
 	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
 	require.Equal(t, "access_token_invalid", valueAt(t, a.decodeJSON(t), "error", "code"))
@@ -114,7 +114,7 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 			require.Contains(t, valueAt(t, a.decodeJSON(t), "error", "message"), c.says)
 		})
 	}
-	a := r.do(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
+	a := r.mustSend(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
 	require.Equal(t, "invalid_params", valueAt(t, a.decodeJSON(t), "error", "code"))
 	require.Equal(t, http.StatusNotFound, r.postTikTok(t, user, "user/info?fields=open_id", "").StatusCode, "a path without the final slash must not be found")
 	require.Equal(t, http.StatusNotFound, r.postTikTok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
@@ -145,7 +145,7 @@ func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {
 	a := request()
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
 	require.Equal(t, "daily_quota_limit_exceeded", valueAt(t, a.decodeJSON(t), "error", "code"))
-	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
+	r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
 	token = r.researchToken(t)
 	require.Equal(t, http.StatusOK, request().StatusCode)
 }

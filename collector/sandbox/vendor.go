@@ -52,8 +52,8 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByHandleOrID(p, l.Handle)
 }
 
-// listPart returns a part of a list: up to size ids, beginning at the index start. It also returns the index of the first id after the
-// part, or 0 if the list ends with the part.
+// listPart returns the part of a list that begins at the given index and has at most the given size. It also returns the index at which
+// the next part begins, or 0 if there is no further part.
 func listPart(ids []string, start, size int) (part []string, nextIndex int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -72,8 +72,7 @@ func parseNumber(s string) int {
 	return n
 }
 
-// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
-// encode returns the JSON object of one video.
+// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid.
 func (s *Sandbox) encodeVideos(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

@@ -77,7 +77,8 @@ func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string)
 	})
 }
 
-// ensembleInvalidParameter returns the error of EnsembleData's web framework for an invalid parameter. The member detail of this error is a list.
+// ensembleInvalidParameter returns the error of EnsembleData's web framework for an invalid parameter. The member "detail" of this error
+// is a list.
 func ensembleInvalidParameter(name, message, kind string) reply {
 	rep := ensembleError(http.StatusUnprocessableEntity, "")
 	rep.body = object{"detail": []object{{"loc": []string{"query", name}, "msg": message, "type": kind}}}
@@ -94,7 +95,7 @@ func ensembleSuccess(data any, price int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.withHeader("units_charged", strconv.Itoa(price))
 }
 
-// ensembleVideoError returns nil if a video exists and is public, and EnsembleData's error otherwise.
+// ensembleVideoError returns EnsembleData's error for a video that does not exist or is not public. It returns nil for a public video.
 func ensembleVideoError(t VideoTruth, exists bool) *reply {
 	var rep reply
 	switch {
@@ -173,9 +174,9 @@ func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
 	return ensembleSuccess(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensembleListPage returns the video ids on one page of an account's list, and the price of the call. The page has up to depth times
-// ensembleChunk ids, where depth is a query parameter. The query parameter cursorName has the index at which the page begins. nextStart is
-// the index at which the next page begins, or 0 if this page is the last.
+// ensembleListPage returns the video ids on one page of an account's list, and the price of the call. The page begins at the index in the
+// query parameter cursorName. If the query parameter "depth" is 1, the page has up to ensembleChunk ids; if it is 2, twice as many, and
+// so on. nextStart is the index at which the next page begins, or 0 if this page is the last.
 func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursorName string) (ids []string, nextStart, price int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")

@@ -159,8 +159,9 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsAccountError returns nil if an account exists and the requested data are available, and ScrapeCreators' error otherwise. If
-// isList is true, the account's videos are requested. The videos of a private account are not available.
+// scrapeCreatorsAccountError returns ScrapeCreators' error if an account does not exist, or if the requested data are not available. It
+// returns nil in all other cases. If isList is true, the account's videos are requested. The videos of a private account are not
+// available.
 func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {

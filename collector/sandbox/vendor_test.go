@@ -41,7 +41,7 @@ func requireAweme(t *testing.T, truth VideoTruth, aweme any) {
 func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("returns the author in the link", func(t *testing.T) {
+	t.Run("a link with the handle of the author", func(t *testing.T) {
 		t.Parallel()
 		a := r.getEnsembleData(t, "tt/post/info", "url", scoutVideo+"?lang=en")
 		require.Equal(t, "1", a.Header.Get("units_charged"))
@@ -51,7 +51,7 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		// The sandbox has stored the author from this link, so a call with only the video id returns the same author.
 		requireAweme(t, truth, valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", "6718335390845095173").decodeJSON(t), "data", 0))
 	})
-	t.Run("leaves out unavailable videos of a batch", func(t *testing.T) {
+	t.Run("a batch with unavailable videos", func(t *testing.T) {
 		t.Parallel()
 		restricted := r.World().Find(link.TikTok, AgeRestricted)
 		list := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").decodeJSON(t), "data").([]any)
@@ -59,12 +59,12 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		truth, _ := r.World().Video(link.TikTok, "7004270927972852994", testNow)
 		requireAweme(t, truth, list[1])
 	})
-	t.Run("accepts a batch with unencoded semicolons", func(t *testing.T) {
+	t.Run("a batch with unencoded semicolons", func(t *testing.T) {
 		t.Parallel()
-		a := r.do(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
+		a := r.mustSend(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
 		require.Len(t, valueAt(t, a.decodeJSON(t), "data"), 2)
 	})
-	t.Run("returns the product of a shop ad", func(t *testing.T) {
+	t.Run("a shop ad", func(t *testing.T) {
 		t.Parallel()
 		id := r.World().Find(link.TikTok, ShopAd)
 		truth, _ := r.World().Video(link.TikTok, id, testNow)
@@ -74,12 +74,12 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		inner := decodeJSON([]byte(valueAt(t, item, "anchors", 0, "extra").(string)))
 		require.Equal(t, truth.ShopProductID, valueAt(t, inner, 0, "id"))
 	})
-	t.Run("returns a slideshow with length 0", func(t *testing.T) {
+	t.Run("a slideshow", func(t *testing.T) {
 		t.Parallel()
 		item := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).decodeJSON(t), "data", 0)
 		require.Equal(t, json.Number("0"), valueAt(t, item, "video", "duration"))
 	})
-	t.Run("returns a video with comments turned off", func(t *testing.T) {
+	t.Run("a video with comments turned off", func(t *testing.T) {
 		t.Parallel()
 		item := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).decodeJSON(t), "data", 0)
 		require.Equal(t, json.Number("0"), valueAt(t, item, "statistics", "comment_count"))
@@ -94,7 +94,7 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
 	}
 	handle := func(c AccountCategory) string { return r.World().FindAccount(link.TikTok, c) }
-	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	for _, c := range []struct {
 		name, path string
 		pairs      []string
@@ -133,18 +133,18 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 	}
 	t.Run("a wrong token", func(t *testing.T) {
 		t.Parallel()
-		require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/post/info?token=wrong&url=x", "").StatusCode)
+		require.Equal(t, 491, r.mustSend(t, http.MethodGet, "/vendor/tt/post/info?token=wrong&url=x", "").StatusCode)
 	})
 	t.Run("a wrong HTTP method", func(t *testing.T) {
 		t.Parallel()
-		require.Equal(t, 405, r.do(t, http.MethodPost, "/vendor/tt/post/info?token="+VendorKey, "").StatusCode)
+		require.Equal(t, 405, r.mustSend(t, http.MethodPost, "/vendor/tt/post/info?token="+VendorKey, "").StatusCode)
 	})
 }
 
 func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("returns the video lists of TikTok accounts", func(t *testing.T) {
+	t.Run("TikTok accounts", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
 		profile := r.getEnsembleData(t, "tt/user/info", "username", "zachking").decodeJSON(t)
@@ -166,7 +166,7 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 		require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), ids)
 		require.Equal(t, "6", r.getEnsembleData(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
 	})
-	t.Run("returns the video lists of Instagram accounts", func(t *testing.T) {
+	t.Run("Instagram accounts", func(t *testing.T) {
 		t.Parallel()
 		brief := r.getEnsembleData(t, "instagram/user/info", "username", "nike").decodeJSON(t)
 		profile := r.getEnsembleData(t, "instagram/user/detailed-info", "username", "nike").decodeJSON(t)
@@ -181,7 +181,7 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 		}
 		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
 	})
-	t.Run("returns the video lists of Facebook accounts that are requested by handle, with or without the id", func(t *testing.T) {
+	t.Run("Facebook accounts by handle, by id, and by both", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
 		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
@@ -241,7 +241,7 @@ func TestEnsembleData_returnsInstagramPostsInFormatOfApp(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("returns TikTok videos by link and by short link", func(t *testing.T) {
+	t.Run("TikTok videos by link and by short link", func(t *testing.T) {
 		t.Parallel()
 		a := r.getScrapeCreators(t, "v2/tiktok/video", "url", scoutVideo).decodeJSON(t)
 		require.Equal(t, true, a["success"])
@@ -250,13 +250,13 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 		short := r.getScrapeCreators(t, "v2/tiktok/video", "url", "https://vm.tiktok.com/ZMVidetest/").decodeJSON(t)
 		require.Contains(t, r.shortLinkTarget(link.TikTok, "ZMVidetest").location, valueAt(t, short, "aweme_detail", "aweme_id"))
 	})
-	t.Run("returns Instagram videos", func(t *testing.T) {
+	t.Run("Instagram videos", func(t *testing.T) {
 		t.Parallel()
 		a := r.getScrapeCreators(t, "v1/instagram/post", "url", "https://www.instagram.com/somebody/reel/DOq6eV6iIgD/").decodeJSON(t)
 		require.Equal(t, "DOq6eV6iIgD", valueAt(t, a, "data", "xdt_shortcode_media", "shortcode"))
 		require.Equal(t, "somebody", valueAt(t, a, "data", "xdt_shortcode_media", "owner", "username"))
 	})
-	t.Run("returns Facebook videos", func(t *testing.T) {
+	t.Run("Facebook videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.Facebook, "1535656380759655", testNow)
 		a := r.getScrapeCreators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/1535656380759655").decodeJSON(t)
@@ -266,7 +266,7 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 		hidden := r.getScrapeCreators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/"+r.World().Find(link.Facebook, HiddenLikes)).decodeJSON(t)
 		require.Nil(t, hidden["like_count"])
 	})
-	t.Run("returns YouTube videos", func(t *testing.T) {
+	t.Run("YouTube videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
 		a := r.getScrapeCreators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ").decodeJSON(t)
@@ -280,7 +280,7 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 	tiktok := func(c Category) string {
 		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
 	}
-	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	for _, c := range []struct {
 		name, path string
 		pairs      []string
@@ -303,15 +303,15 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 			require.NotEmpty(t, a.decodeJSON(t)["message"])
 		})
 	}
-	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "").StatusCode)
-	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "", "x-api-key", "wrong").StatusCode)
+	require.Equal(t, 401, r.mustSend(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "").StatusCode)
+	require.Equal(t, 401, r.mustSend(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "", "x-api-key", "wrong").StatusCode)
 }
 
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// fetchAllIDs requests all pages of a list and returns all ids. requestPage requests the page at a cursor, and returns the ids on this page and
-	// the next cursor, which is "" after the last page.
+	// fetchAllIDs requests all pages of a list and returns all ids. requestPage requests the page at a cursor. It returns the ids on this
+	// page and the cursor of the next page, or "" if this page is the last.
 	fetchAllIDs := func(requestPage func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {
@@ -383,7 +383,7 @@ func TestApify_returnsInstagramPosts(t *testing.T) {
 	r := newTestServer(t)
 	hidden := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, HiddenLikes) + "/"
 	restricted := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, AgeRestricted) + "/"
-	a := r.do(t, http.MethodPost, "/vendor/acts/apify~instagram-scraper/run-sync-get-dataset-items",
+	a := r.mustSend(t, http.MethodPost, "/vendor/acts/apify~instagram-scraper/run-sync-get-dataset-items",
 		fmt.Sprintf(`{"directUrls":["https://www.instagram.com/reel/DOq6eV6iIgD/",%q,%q],"resultsType":"posts"}`, hidden, restricted),
 		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
 	require.Equal(t, http.StatusCreated, a.StatusCode, a.text)
@@ -417,7 +417,7 @@ func TestApify_refusesInvalidRequests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := r.do(t, c.method, c.path, c.body, c.headers...)
+			a := r.mustSend(t, c.method, c.path, c.body, c.headers...)
 			require.Equal(t, c.status, a.StatusCode, a.text)
 			if c.status >= 400 {
 				require.NotEmpty(t, valueAt(t, a.decodeJSON(t), "error", "type"))

@@ -56,7 +56,6 @@ func tiktokShopAnchor(product string) object {
 	return object{"type": 35, "component_key": "anchor_complex_shop", "keyword": "Shop", "extra": jsonText([]object{inner})}
 }
 
-// jsonText returns a value as a JSON text.
 func jsonText(value any) string {
 	raw, _ := json.Marshal(value) // Marshal cannot fail: the value has only types that JSON can encode
 	return string(raw)

@@ -74,7 +74,7 @@ type VideoTruth struct {
 	HiddenStats   bool          `json:"hidden_stats"`   // true if the creator hides the likes
 	ShopAd        bool          `json:"shop_ad"`        // true if the video is a shop ad
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // the counts at the same time as the other data; private and deleted videos have counts, too
+	Counts                      // counts at the requested time; private and deleted videos have counts, too
 }
 
 // AccountTruth has the data that World generates for an account, as they are at the requested time.
@@ -111,12 +111,12 @@ type video struct {
 	category  Category
 	changesAt int64   // Unix time in seconds of the change in the categories BecomesPrivate, BecomesDeleted and Falling; set for all categories
 	fall      float64 // fraction of the views that a video of the category Falling loses at changesAt
-	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
+	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; Public in all other cases
 	curve     curve
 }
 
-// fixedVideoData returns the data of a video that do not depend on the time. An id may contain no upload time, or one after the given time.
-// fixedVideoData then chooses a random upload time before the given time. It returns false if the id is not valid.
+// fixedVideoData returns the data of a video that do not depend on the time. If the id contains no upload time, or one after the given
+// time, fixedVideoData chooses a random upload time before the given time. It returns false if the id is not valid.
 func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -225,7 +225,7 @@ func (w *World) Account(p link.Platform, handleOrID string, at time.Time) (Accou
 	return w.accountData(i, at), true
 }
 
-// accountByHandleOrID returns the account with the given handle or id. It returns false if neither a handle nor an id can have this form.
+// accountByHandleOrID returns the account with the given handle or id. It returns false if the text cannot be a handle or an id.
 func (w *World) accountByHandleOrID(p link.Platform, handleOrID string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(handleOrID) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(handleOrID) {
@@ -357,7 +357,6 @@ func displayName(i identity) string {
 	return capitalise(i.handle)
 }
 
-// capitalise returns a text with its first letter in upper case.
 func capitalise(s string) string {
 	_, first := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:first]) + s[first:]
@@ -395,8 +394,8 @@ func randomLength(p link.Platform, c Category, d *rng) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
-// randomSong returns the random song of a video: either an original sound of the author or one of the songs in the list songs. It returns
-// nil on YouTube.
+// randomSong returns the random song of a video: an original sound of the author, or one of the generated songs. It returns nil on
+// YouTube.
 func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil

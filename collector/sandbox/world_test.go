@@ -18,7 +18,6 @@ import (
 // testNow is the time that the clock of the sandbox returns in all tests of this package.
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-// anyPlatform draws a random platform.
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
 
 // anyID draws random valid video ids of a platform. They are not in the list of any generated account.
@@ -74,7 +73,7 @@ func TestWorld_countsDecreaseOnlyInCategoryFalling(t *testing.T) {
 		late := early.Add(time.Duration(rapid.Int64Range(0, 500*day).Draw(t, "later")) * time.Second)
 		before, _ := w.Video(p, id, early)
 		after, _ := w.Video(p, id, late)
-		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the time for which its data are requested")
+		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the requested time")
 		require.Equal(t, before.UploadedAt, after.UploadedAt)
 		require.Equal(t, before.Title, after.Title)
 		for _, v := range []VideoTruth{before, after} {
@@ -119,7 +118,7 @@ func TestWorld_moreThan97PercentOfIDsArePublicVideos(t *testing.T) {
 	}
 }
 
-// exampleID returns a valid video id of a platform. Each i gives another id. The ids are not in the list of any generated account.
+// exampleID returns a valid video id of a platform, a different id for each i. The ids are not in the list of any generated account.
 func exampleID(p link.Platform, i int) string {
 	n := mixBits(uint64(i) + 77)
 	switch p {
@@ -137,13 +136,13 @@ func exampleID(p link.Platform, i int) string {
 func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
-	t.Run("a TikTok id contains the upload time", func(t *testing.T) {
+	t.Run("a TikTok id, which contains the upload time", func(t *testing.T) {
 		t.Parallel()
 		v, ok := w.Video(link.TikTok, "7106594312292453675", testNow)
 		require.True(t, ok)
 		require.Equal(t, time.Unix(7106594312292453675>>32, 0).UTC(), v.UploadedAt)
 	})
-	t.Run("an Instagram shortcode contains the upload time", func(t *testing.T) {
+	t.Run("an Instagram shortcode, which contains the upload time", func(t *testing.T) {
 		t.Parallel()
 		n, ok := decodeShortcode("DOq6eV6iIgD")
 		require.True(t, ok)
@@ -152,7 +151,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 		require.Equal(t, time.UnixMilli(int64(n>>23)+instagramEpoch).UTC().Truncate(time.Second), v.UploadedAt)
 		require.Equal(t, 2025, v.UploadedAt.Year())
 	})
-	t.Run("other ids get an upload time in the 400 days before the epoch", func(t *testing.T) {
+	t.Run("ids without an upload time", func(t *testing.T) {
 		t.Parallel()
 		for _, p := range []link.Platform{link.YouTube, link.Facebook} {
 			for i := range 500 {
@@ -162,7 +161,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 			}
 		}
 	})
-	t.Run("ids get an upload time before the clock's time if the clock is set before the epoch", func(t *testing.T) {
+	t.Run("a clock before the epoch", func(t *testing.T) {
 		t.Parallel()
 		long := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 		for _, p := range link.Platforms {
@@ -260,7 +259,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		}
 		require.Empty(t, w.names, "generated names must not be stored")
 	})
-	t.Run("stores the requested handles and ids that it has not generated", func(t *testing.T) {
+	t.Run("handles and ids that are not generated", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(0)
 		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
@@ -273,13 +272,13 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		byHandle, _ := w.Account(link.YouTube, foreign.Handle, testNow)
 		require.Equal(t, foreign, byHandle)
 	})
-	t.Run("accepts YouTube handles in any writing system", func(t *testing.T) {
+	t.Run("a YouTube handle in Japanese script", func(t *testing.T) {
 		t.Parallel()
 		account, ok := newWorld(0).Account(link.YouTube, "@東京グルメ", testNow)
 		require.True(t, ok)
 		require.Equal(t, "東京グルメ", account.Handle)
 	})
-	t.Run("refuses invalid names", func(t *testing.T) {
+	t.Run("invalid handles and ids", func(t *testing.T) {
 		t.Parallel()
 		for p, refs := range map[link.Platform][]string{
 			link.TikTok: {"", "a", "ends.", "has space", "x~1"}, link.Instagram: {"", strings.Repeat("a", 31), "ü"},
@@ -402,12 +401,12 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 			require.Equal(t, v.Counts, points[len(points)-1].Counts)
 		}
 	})
-	t.Run("the history must end when the video is no longer available", func(t *testing.T) {
+	t.Run("a video that is deleted", func(t *testing.T) {
 		t.Parallel()
 		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, BecomesDeleted), testNow)
 		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.ChangesAt.AddDate(0, 0, 10))
 		require.NotEmpty(t, points)
-		require.True(t, points[len(points)-1].At.Before(*v.ChangesAt))
+		require.True(t, points[len(points)-1].At.Before(*v.ChangesAt), "the history must end when the video is deleted")
 		require.Nil(t, w.HistoryTruth(link.TikTok, "x", testNow, testNow))
 	})
 }

@@ -15,7 +15,7 @@ import (
 // youtubeMethod describes a method of the YouTube Data API v3: which requests are valid, and the function that answers them.
 type youtubeMethod struct {
 	name   string
-	bucket string   // the part of YouTube's daily quota to which calls of the method are charged
+	bucket string   // the bucket of YouTube's daily quota from which calls of the method are paid
 	params []string // allowed parameters besides part and id; a parameter must not occur twice
 	parts  []string // parts that every caller may request
 	owner  []string // parts that only the owner of the video or channel may request
@@ -76,7 +76,7 @@ type youtubeRequest struct {
 	values url.Values
 }
 
-func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
+func (q youtubeRequest) wantsPart(part string) bool { return slices.Contains(q.parts, part) }
 
 // serveYouTube answers /youtube/youtube/v3/METHOD. Google's client libraries request this path if their endpoint is the sandbox's
 // /youtube/.
@@ -120,7 +120,7 @@ func (s *Sandbox) serveYouTubeMethod(c *call, methodName string) reply {
 	return finishYouTubeReply(c.r, values, m.answer(s, c, req))
 }
 
-// checkYouTubeKey returns true if a request has the valid API key, and otherwise false and Google's error.
+// checkYouTubeKey returns true if a request has the valid API key. If it has not, checkYouTubeKey returns false and Google's error.
 func checkYouTubeKey(r *http.Request, values url.Values) (reply, bool) {
 	key := values.Get("key")
 	if key == "" {

@@ -57,7 +57,7 @@ func (s *Sandbox) serveYouTubeChannels(c *call, q youtubeRequest) reply {
 // youtubeChannel returns an account as an item of channels.list.
 func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 	item := object{"kind": "youtube#channel", "id": t.ID}
-	if q.wants("snippet") {
+	if q.wantsPart("snippet") {
 		snippet := object{
 			"title": t.Name, "description": t.Bio, "publishedAt": t.JoinedAt.Format(time.RFC3339), "country": "US",
 			"thumbnails": object{"default": object{"url": "https://yt3.ggpht.com/" + t.ID + "=s88-c-k-c0x00ffffff-no-rj", "width": 88, "height": 88}},
@@ -68,23 +68,23 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 		}
 		item["snippet"] = snippet
 	}
-	if q.wants("contentDetails") {
+	if q.wantsPart("contentDetails") {
 		item["contentDetails"] = object{"relatedPlaylists": object{"likes": "", "uploads": "UU" + strings.TrimPrefix(t.ID, "UC")}}
 	}
-	if q.wants("statistics") {
+	if q.wantsPart("statistics") {
 		statistics := object{"viewCount": decimalText(t.Views), "hiddenSubscriberCount": t.Followers == nil, "videoCount": decimalText(t.Videos)}
 		if t.Followers != nil {
 			statistics["subscriberCount"] = decimalText(*t.Followers)
 		}
 		item["statistics"] = statistics
 	}
-	if q.wants("status") {
+	if q.wantsPart("status") {
 		item["status"] = object{"privacyStatus": "public", "isLinked": true, "longUploadsStatus": "longUploadsUnspecified", "madeForKids": false}
 	}
-	if q.wants("brandingSettings") {
+	if q.wantsPart("brandingSettings") {
 		item["brandingSettings"] = object{"channel": object{"title": t.Name, "description": t.Bio, "country": "US"}}
 	}
-	if q.wants("topicDetails") {
+	if q.wantsPart("topicDetails") {
 		item["topicDetails"] = object{"topicCategories": []string{}}
 	}
 	item["etag"] = etag(item)
@@ -160,17 +160,17 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, index int, at time.Ti
 	t, _ := s.world.Video(link.YouTube, id, at)
 	published := t.UploadedAt.Format(time.RFC3339)
 	item := object{"kind": "youtube#playlistItem", "id": base64.RawURLEncoding.EncodeToString([]byte(playlist + "." + id))}
-	if q.wants("contentDetails") {
+	if q.wantsPart("contentDetails") {
 		item["contentDetails"] = object{"videoId": id, "videoPublishedAt": published}
 	}
-	if q.wants("snippet") {
+	if q.wantsPart("snippet") {
 		item["snippet"] = object{
 			"publishedAt": published, "channelId": t.Account.ID, "title": t.Title, "description": t.Title, "thumbnails": youtubeThumbnails(id),
 			"channelTitle": t.Account.Name, "playlistId": playlist, "position": index, "resourceId": object{"kind": "youtube#video", "videoId": id},
 			"videoOwnerChannelTitle": t.Account.Name, "videoOwnerChannelId": t.Account.ID,
 		}
 	}
-	if q.wants("status") {
+	if q.wantsPart("status") {
 		item["status"] = object{"privacyStatus": "public"}
 	}
 	item["etag"] = etag(item)
@@ -178,7 +178,7 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, index int, at time.Ti
 }
 
 // pageToken returns a page token in YouTube's format: a base64 text of a protocol buffer with an offset and a direction. If forward is
-// true, the token selects the page that begins at the offset. Otherwise it selects the page that ends before the offset.
+// true, the token selects the page that begins at the offset. If forward is false, it selects the page that ends before the offset.
 func pageToken(offset int, forward bool) string {
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)

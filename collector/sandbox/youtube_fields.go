@@ -24,8 +24,8 @@ func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// addMembers parses a field mask and adds its members to the receiver. It stops at a closing parenthesis that has no opening parenthesis in
-// the mask. It returns the unparsed text, which begins with that parenthesis, or "" at the end of the mask.
+// addMembers parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in the
+// mask. It returns the unparsed text, which begins with that parenthesis, or "" at the end of the mask.
 func (f fields) addMembers(mask string) (unparsed string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")
@@ -42,7 +42,7 @@ func (f fields) addMembers(mask string) (unparsed string, err error) {
 			f[name] = below
 		}
 		mask = mask[end:]
-		// The path "a/b/c" selects the same as "a(b(c))".
+		// The path "a/b/c" means the same as "a(b(c))".
 		for strings.HasPrefix(mask, "/") {
 			end = strings.IndexAny(mask[1:], ",/()")
 			if end < 0 {

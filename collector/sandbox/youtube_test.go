@@ -23,7 +23,7 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 		body := r.getYouTube(t, "videos", "part", part, "id", r.World().Find(link.YouTube, c)).decodeJSON(t)
 		return valueAt(t, body, "items", 0).(object)
 	}
-	t.Run("counts are decimal strings", func(t *testing.T) {
+	t.Run("counts as decimal strings", func(t *testing.T) {
 		t.Parallel()
 		statistics := valueAt(t, item(Normal, "statistics"), "statistics").(object)
 		for _, name := range []string{"viewCount", "likeCount", "commentCount"} {
@@ -31,24 +31,24 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 		}
 		require.Equal(t, "0", statistics["favoriteCount"])
 	})
-	t.Run("returns requested parts only", func(t *testing.T) {
+	t.Run("a request for two parts", func(t *testing.T) {
 		t.Parallel()
 		require.Subset(t, []string{"kind", "etag", "id", "status"}, memberNames(item(Normal, "id,status")))
 	})
-	t.Run("hidden likes are absent", func(t *testing.T) {
+	t.Run("a video with hidden likes", func(t *testing.T) {
 		t.Parallel()
 		require.NotContains(t, valueAt(t, item(HiddenLikes, "statistics"), "statistics"), "likeCount")
 	})
-	t.Run("disabled comments are absent", func(t *testing.T) {
+	t.Run("a video with comments turned off", func(t *testing.T) {
 		t.Parallel()
 		require.NotContains(t, valueAt(t, item(CommentsOff, "statistics"), "statistics"), "commentCount")
 	})
-	t.Run("a live broadcast has duration P0D", func(t *testing.T) {
+	t.Run("a live broadcast", func(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, "P0D", valueAt(t, item(Live, "contentDetails"), "contentDetails", "duration"))
 		require.Equal(t, "live", valueAt(t, item(Live, "snippet"), "snippet", "liveBroadcastContent"))
 	})
-	t.Run("unavailable videos are left out without an error", func(t *testing.T) {
+	t.Run("unavailable videos", func(t *testing.T) {
 		t.Parallel()
 		r := newTestServer(t)
 		gone, private := r.World().Find(link.YouTube, BecomesDeleted), r.World().Find(link.YouTube, BecomesPrivate)
@@ -56,12 +56,12 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 			return r.getYouTube(t, "videos", "part", "id", "id", gone+",dQw4w9WgXcQ,"+private+",not-an-id,dQw4w9WgXcQ").decodeJSON(t)["items"].([]any)
 		}
 		require.Len(t, list(), 3)
-		r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		require.Len(t, list(), 1)
 		stats := r.getYouTube(t, "videos:batchGetStats", "part", "id", "id", gone+","+private).decodeJSON(t)
 		require.Empty(t, stats["items"])
 	})
-	t.Run("a batch has up to 50 ids", func(t *testing.T) {
+	t.Run("batches of 50 and 51 ids", func(t *testing.T) {
 		t.Parallel()
 		var ids []string
 		for i := range 51 {
@@ -118,7 +118,7 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := r.do(t, http.MethodGet, "/youtube/youtube/v3/"+c.path, "")
+			a := r.mustSend(t, http.MethodGet, "/youtube/youtube/v3/"+c.path, "")
 			require.Equal(t, c.status, a.StatusCode, a.text)
 			body := a.decodeJSON(t)
 			require.Equal(t, json.Number(fmt.Sprint(c.status)), valueAt(t, body, "error", "code"))
@@ -171,7 +171,7 @@ func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {
 		return valueAt(t, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).decodeJSON(t), "pageInfo", "totalResults").(json.Number).String()
 	}
 	before := total()
-	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-02-21T08:00:00Z"}`)
+	r.mustSend(t, http.MethodPut, "/_control/clock", `{"now":"2027-02-21T08:00:00Z"}`)
 	require.NotEqual(t, before, total())
 }
 

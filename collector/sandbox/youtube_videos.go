@@ -35,7 +35,7 @@ func (s *Sandbox) serveYouTubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visibleVideo returns the data of a video at the given time. It returns false if the video is then neither public nor age-restricted.
+// visibleVideo returns the data of a video at the given time. It returns false if the video is private, deleted or unknown at that time.
 func (s *Sandbox) visibleVideo(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
@@ -45,7 +45,7 @@ func (s *Sandbox) visibleVideo(p link.Platform, id string, at time.Time) (VideoT
 func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 	item := object{"kind": "youtube#video", "id": t.ID}
 	live := t.Category == Live
-	if q.wants("snippet") {
+	if q.wantsPart("snippet") {
 		broadcast := "none"
 		if live {
 			broadcast = "live"
@@ -58,7 +58,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 			"localized": object{"title": t.Title, "description": description}, "defaultAudioLanguage": "en",
 		}
 	}
-	if q.wants("contentDetails") {
+	if q.wantsPart("contentDetails") {
 		rating := object{}
 		if t.NotSafe {
 			rating["ytRating"] = "ytAgeRestricted"
@@ -68,29 +68,29 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 			"licensedContent": true, "contentRating": rating, "projection": "rectangular",
 		}
 	}
-	if q.wants("statistics") {
+	if q.wantsPart("statistics") {
 		statistics := youtubeStatistics(t)
 		statistics["favoriteCount"] = "0"
 		item["statistics"] = statistics
 	}
-	if q.wants("status") {
+	if q.wantsPart("status") {
 		item["status"] = object{
 			"uploadStatus": "processed", "privacyStatus": "public", "license": "youtube", "embeddable": true, "publicStatsViewable": true, "madeForKids": false,
 		}
 	}
-	if q.wants("player") {
+	if q.wantsPart("player") {
 		item["player"] = object{"embedHtml": fmt.Sprintf(`<iframe width="480" height="270" src="//www.youtube.com/embed/%s"></iframe>`, t.ID)}
 	}
-	if q.wants("liveStreamingDetails") && live {
+	if q.wantsPart("liveStreamingDetails") && live {
 		item["liveStreamingDetails"] = object{"actualStartTime": t.UploadedAt.Format(time.RFC3339), "concurrentViewers": decimalText(1 + t.Views/100)}
 	}
-	if q.wants("recordingDetails") {
+	if q.wantsPart("recordingDetails") {
 		item["recordingDetails"] = object{}
 	}
-	if q.wants("topicDetails") {
+	if q.wantsPart("topicDetails") {
 		item["topicDetails"] = object{"topicCategories": []string{"https://en.wikipedia.org/wiki/Lifestyle_(sociology)"}}
 	}
-	if q.wants("paidProductPlacementDetails") {
+	if q.wantsPart("paidProductPlacementDetails") {
 		item["paidProductPlacementDetails"] = object{"hasPaidProductPlacement": false}
 	}
 	item["etag"] = etag(item)
@@ -121,13 +121,13 @@ func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
 			continue
 		}
 		item := object{"kind": "youtube#videoStat", "id": t.ID}
-		if q.wants("snippet") {
+		if q.wantsPart("snippet") {
 			item["snippet"] = object{"publishTime": t.UploadedAt.Format(time.RFC3339)}
 		}
-		if q.wants("statistics") {
+		if q.wantsPart("statistics") {
 			item["statistics"] = youtubeStatistics(t)
 		}
-		if q.wants("contentDetails") {
+		if q.wantsPart("contentDetails") {
 			item["contentDetails"] = object{"duration": protobufDuration(t)}
 		}
 		item["etag"] = etag(item)

@@ -19,8 +19,8 @@ const (
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
-// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. Targets whose counts change
-// fast are fetched at least four times a day, unless the interval is longer than a day.
+// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. If the interval is at most a
+// day, targets whose counts change fast are fetched at least four times a day.
 type Intervals map[queue.Lane]time.Duration
 
 // intervalOf returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target

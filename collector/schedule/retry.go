@@ -7,8 +7,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Waits are the waiting times after the first, the second and each further consecutive event, such as a failure. The last entry is used
-// again for all further events.
+// Waits are waiting times after consecutive events, such as failures. The first entry is the time after the first event, and so on. The
+// last entry is used for all further events, too.
 type Waits []time.Duration
 
 // Nth returns the waiting time after the nth consecutive event, counted from 1.
@@ -42,8 +42,8 @@ const (
 	RefusedParked = 4
 	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailedParked = 12
-	// Weekly is one week: the time between two fetches of a target that no source can fetch. If one source cannot fetch a target but
-	// another source can, it is also the time after which the first source is asked for the target again.
+	// Weekly is one week: the time after which a target is tried again although no source could fetch it. It is also the time after which a
+	// source is asked again for a target that it could not fetch.
 	Weekly = 7 * 24 * time.Hour
 )
 

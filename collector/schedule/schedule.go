@@ -18,7 +18,7 @@ import (
 
 const (
 	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace fast, because the counts of a video change most in its first days
-	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace slow, however little its views change
+	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace slow, even if its views hardly change
 	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by at
 	// least fastGrowth a day and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
@@ -32,13 +32,13 @@ const (
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is the longest time by which a fetch of a target may be earlier than scheduled. It is fetched early only if a call for due
-	// targets has room for a further target.
+	// Early is the longest time by which a fetch may be earlier than scheduled. Targets are fetched early only to fill a batch of due
+	// targets.
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the views that are stored with the target with the
-// newly fetched views.
+// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the newly fetched views to those in the target's
+// record.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -89,8 +89,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 }
 
 // Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
-// can be false, and newTime is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch,
-// the last fetch failed, or the last counts were suspicious.
+// can be false. newTime is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch, the
+// last fetch failed, or the last counts were suspicious.
 func (p Plan) Due(t queue.Target, now time.Time) (newTime time.Time, due bool) {
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -104,18 +104,18 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 	return time.Duration(float64(24*time.Hour) / p.FetchesPerDay(t.BaseLane, t.Pace))
 }
 
-// NeedsDetails returns true if the next fetch of a video must include details such as title and account, and false if the counts are
-// enough. Details are fetched once in detailsDays days. Targets with similar times of the day have the same day for details, so that one
-// call can fetch the details of many targets.
+// NeedsDetails returns true if the next fetch of a video must include details such as title and account. Details are fetched once in
+// detailsDays days. Targets that are fetched at about the same time of the day get their details on the same day. One call can then fetch
+// the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || countFetchesOfDetails(t, now) > countFetchesOfDetails(t, t.DetailsAt.Time())
 }
 
 // countFetchesOfDetails returns how many fetches of the target's details were scheduled between 1970 and the given time.
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // both constants are in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
+	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
+	own := detailsDays * slot / day // the day of each period of detailsDays days on which the details of the target are fetched, counted from 0
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
@@ -138,8 +138,7 @@ func hashFraction(t queue.Target, purpose string) float64 {
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter returns a duration that is changed at random by up to a tenth, so that targets that failed together are retried at different
-// times.
+// Jitter returns a duration that is changed at random by up to a tenth. Targets that failed together are then retried at different times.
 func Jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // math/rand is enough, because the result has no effect on security
 }

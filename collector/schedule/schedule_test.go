@@ -94,7 +94,7 @@ func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 		target := drawTarget(rt)
 		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
 		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
-		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch is not compared, because it may be left out after a late fetch
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch is not compared, because it may be missing after a late fetch
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
@@ -107,7 +107,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 	t.Parallel()
 	const targets, days = 700, 28
 	onDay := map[store.Date]int{}
-	hours := map[time.Time][2]int{} // maps an hour to two numbers: of fetches without details, and of fetches with details
+	hours := map[time.Time][2]int{} // maps an hour to the number of fetches without details and the number of fetches with details
 	for i := range targets {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
@@ -134,7 +134,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day must have both fetches with details and fetches without details")
+	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have fetches with details and also fetches without details")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
@@ -228,7 +228,7 @@ func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 				require.True(rt, supplySuffices(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
 			}
 			if s > 0 {
-				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle must not be enough for the budgets")
+				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "with a smaller throttle, the fetches must exceed the budgets")
 			}
 		}
 	})

@@ -34,12 +34,12 @@ var MaxThrottle = Throttle(stages * len(throttledLanes))
 const throttleStep Throttle = 1.0 / 256
 
 // stageProgress returns how far the throttle applies a stage to a lane, from 0 (not at all) to 1 (completely).
-func (s Throttle) stageProgress(stageProgress int, lane queue.Lane) float64 {
+func (s Throttle) stageProgress(stage int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
 		at = len(throttledLanes) - 1 // the interactive lane is not listed and is throttled like the premium lane
 	}
-	return min(1, max(0, float64(s)-float64(at*stages+stageProgress)))
+	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
 // Plan has the settings that decide how often targets are fetched.
@@ -59,7 +59,7 @@ func (p Plan) daysBetweenFetchDays(lane queue.Lane, pace queue.Pace) float64 {
 	return usual + (longestDays-usual)*p.Throttle.stageProgress(stage, lane)
 }
 
-// fetchesOnFetchDay returns the mean number of fetches of a target per day. Days without a fetch are not counted.
+// fetchesOnFetchDay returns the mean number of fetches of a target on a day with at least one fetch.
 func (p Plan) fetchesOnFetchDay(lane queue.Lane, pace queue.Pace) float64 {
 	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
@@ -84,9 +84,8 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each plan with
-	// which a source can fetch the target, in the order in which the plans are tried. An entry maps the key of a budget to the units that one
-	// fetch takes from this budget.
+	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one map for each possible
+	// plan of a fetch, in the order in which the plans are tried. Each map has the units that one fetch takes from each budget.
 	Counts, Details []map[string]float64
 }
 
@@ -139,7 +138,7 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// supplySuffices returns true if the supply of units is enough for a day in which the targets are fetched as often as the plan says.
+// supplySuffices returns true if the supply of units is enough for all fetches of one day under the given plan.
 func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)

@@ -12,8 +12,8 @@ import (
 type Budget struct {
 	Name  string // name of the budget, unique within the source, such as "videos.list"
 	Limit int64  // units in one window; 0 means that the limit is not known
-	// Window returns the id and the end of the window of time that contains now. A window can begin at midnight in the time zone of the
-	// source. If Window is nil, the spent units are not counted.
+	// Window returns the id and the end of the current window of time. A window can begin at midnight in the time zone of the source. If
+	// Window is nil, the spent units are not counted.
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // number of reserved units of the call with the fewest units; it limits the metered requests, because each request takes one unit of every call
+	smallest int64        // the smallest number of reserved units among the calls; it limits the metered requests, because each request takes one unit of every call
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
@@ -54,7 +54,7 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter starts the counting of requests: each later call of the method Spend stands for one request, and takes one unit from each reserved
+// Meter starts the counting of requests. Each later call of the method Spend stands for one request, and takes one unit from each reserved
 // Call. If a reserved Call has no unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
@@ -85,8 +85,8 @@ func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
-// Spent returns a copy of the calls that contains the spent units instead of the reserved units. A call never has more spent units than
-// reserved units.
+// Spent returns a copy of the calls with the spent units instead of the reserved units. A call never has more spent units than reserved
+// units.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()
 	for i := range spent {

@@ -42,7 +42,7 @@ type Result struct {
 	Target Target
 	Class  Class
 	Detail string // reason as text for the log; it never contains a credential
-	// Facts is set for a video and Account is set for an account, if Class is OK.
+	// If Class is OK, Facts is set for a video, and Account is set for an account.
 	Facts   *Facts
 	Account *AccountFacts
 	// Sandbox is true if a sandbox (a simulated platform) answered instead of the platform. The numbers are then made up.
@@ -53,9 +53,9 @@ type Result struct {
 	Failed *Failure
 }
 
-// Unanswered returns the result for a target whose call failed after another call for the batch was answered. err is the error of the
+// UnansweredResult returns the result for a target whose call failed after another call for the batch was answered. err is the error of the
 // failed call.
-func Unanswered(t Target, err error) Result {
+func UnansweredResult(t Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
 	return r
@@ -73,9 +73,9 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
-// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
+// HandleReusedResult returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
 // sandbox is true if a sandbox answered.
-func HandleReused(t Target, sandbox bool) Result {
+func HandleReusedResult(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the answer is not stored, because another account now has the handle " + t.Handle}
 }
 

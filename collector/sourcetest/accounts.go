@@ -45,7 +45,7 @@ type AccountAnswer struct {
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
 	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the test case "OK".
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the expected values of these fields of the source.Failure if the answer has no header Retry-After.
+	// RetryAt and Bucket are expected in the source.Failure if the answer has no header Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }
@@ -64,14 +64,14 @@ type AccountHarness struct {
 	Side   http.Handler
 }
 
-// RunAccountTests tests a source with answers about an account. It checks that the source returns exactly the data in the answers, that a
-// wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than Source.Plan has reserved.
+// RunAccountTests tests a source with answers about an account. It checks that the source returns exactly the data in the answers. A wrong
+// or broken answer must give a temporary failure. Fetch must not make more calls than Source.Plan has reserved.
 func RunAccountTests(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredAccountCases...), refusedCases...) {
-		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
+		require.Contains(t, h.Answers, c, "the harness must have an answer for each case")
 	}
-	require.Greater(t, len(h.Answers[OK].Pages), 1, "the case ok must have several pages")
+	require.Greater(t, len(h.Answers[OK].Pages), 1, "the case \"ok\" must have several pages")
 	for _, c := range answeredAccountCases {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +111,8 @@ func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// testRefusedCase calls Fetch three times. The server refuses another request in each call: first the request for the profile, then the
-// request for the first page of the list, and finally the request for the second page.
+// testRefusedCase calls Fetch three times. In each call, the server refuses a different request: the request for the profile, for the first
+// page of the list, or for the second page.
 func (h AccountHarness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -162,7 +162,7 @@ func (h AccountHarness) testBrokenAnswers(t *testing.T) {
 	})
 	t.Run("a list without end", func(t *testing.T) {
 		t.Parallel()
-		// The server returns the first page of the list for every request, so the list has no end. The source must stop nevertheless.
+		// The server returns the first page of the list for every request, so the list never ends. Fetch must still return a result.
 		endless := AccountAnswer{Profile: ok.Profile}
 		for range 10_000 {
 			endless.Pages = append(endless.Pages, ok.Pages[0])
@@ -184,8 +184,8 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// testRandomChanges changes the valid answers of the test case "OK" at random. It requires that all counts and video ids that the source
-// returns occur in the changed answers, so that the source invents nothing.
+// testRandomChanges changes the valid answers of the test case "OK" at random. All counts and video ids that the source returns must occur
+// in the changed answers.
 func (h AccountHarness) testRandomChanges(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
@@ -242,7 +242,7 @@ func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.Accoun
 }
 
 // newHandlers returns a function that creates the handler for one request. If isList is true, the handler sends the next page of the list.
-// Otherwise the handler sends the profile. The responses have the additional headers.
+// If isList is false, it sends the profile. The responses have the additional headers.
 func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(isList bool) http.HandlerFunc {
@@ -259,8 +259,8 @@ func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) htt
 	}
 }
 
-// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side. It answers all other requests with the
-// handler that newHandler returns.
+// routeRequests returns a handler that lets h.Side answer the requests for which h.IsSide returns true. The handler that newHandler returns
+// answers all other requests.
 func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// testRandomChanges changes the valid answer of the test case "OK" at random. It requires that all counts that the source returns occur in
-// the changed answer, and that a failure has the class source.Temporary.
+// testRandomChanges changes the valid answer of the test case "OK" at random. All counts that the source returns must occur in the changed
+// answer. A failure must have the class source.Temporary.
 func (h Harness) testRandomChanges(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
@@ -52,7 +52,7 @@ func (h Harness) testRandomChanges(t *testing.T) {
 	})
 }
 
-// requireCounts requires that all returned counts occur in the answer's body, so that the source has invented none.
+// requireCounts requires that all returned counts occur in the answer's body.
 func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
@@ -61,7 +61,7 @@ func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 			continue
 		}
 		n := strconv.FormatInt(*count, 10)
-		require.Regexp(t, `(^|[^0-9])`+n+`([^0-9]|$)`, string(body), "%s were invented", name)
+		require.Regexp(t, `(^|[^0-9])`+n+`([^0-9]|$)`, string(body), "the source must not invent %s", name)
 	}
 }
 

@@ -26,7 +26,7 @@ const Credential = "s3cret+Key/42"
 // quotas per day in that time zone.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// Case is the name of a situation, such as a deleted video, for which a harness has an answer in the format of its platform.
+// Case is the name of a situation, such as a deleted video. For each case, a harness has an answer in the format of its platform.
 type Case string
 
 // These are the test cases. Each Harness must have one answer for each test case. The test server sends this answer when the source
@@ -81,8 +81,8 @@ type Harness struct {
 	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of Side's answers that contains counts. Side answers the additional requests of a source, for example for a
-	// token. The source may return these counts even if the answer to its main request does not contain them.
+	// SideCounts is the part of Side's answers that contains counts. The source may return these counts even if the answer to its main
+	// request does not contain them.
 	SideCounts string
 	Answers    map[Case]Answer
 	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.
@@ -93,7 +93,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredCases...), refusedCases...) {
-		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
+		require.Contains(t, h.Answers, c, "the harness must have an answer for each case")
 	}
 	for _, c := range answeredCases {
 		t.Run(string(c), func(t *testing.T) {
@@ -190,7 +190,7 @@ func (a Answer) newHandler(header http.Header) http.HandlerFunc {
 type outcome struct {
 	results []source.Result
 	err     error           // the error of the context, or a *source.Failure
-	failure *source.Failure // the same failure as err; nil if err is another error
+	failure *source.Failure // err as a *source.Failure; nil if err is another error
 	logs    string
 	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
@@ -216,7 +216,8 @@ func (h Harness) routeRequests(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the result with checkOutcome.
+// fetchFrom calls Fetch of a new source that sends its requests to the server with the given base URL. It checks the result with
+// checkOutcome.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
@@ -252,7 +253,7 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 		if f, ok := errors.AsType[*source.Failure](got.err); ok {
 			require.Contains(t, []source.Class{
 				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
-			}, f.Class, "the class of the failure must be a class for whole calls")
+			}, f.Class, "a failure must not have a class that only results have")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {
@@ -265,12 +266,12 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 			facts, others = others, facts
 		}
 		require.Equal(t, r.Class == source.OK, facts, "a result must have facts if its class is ok, and no facts otherwise: class %q", r.Class)
-		require.False(t, others, "a result must not have facts of another kind than its target")
+		require.False(t, others, "a result for a video must have no account, and a result for an account must have no video facts")
 		texts = append(texts, r.Detail)
 	}
 	for _, text := range texts {
 		for _, form := range []string{Credential, url.QueryEscape(Credential), url.PathEscape(Credential)} {
-			require.NotContains(t, text, form, "an error, a result or a log contains the credential")
+			require.NotContains(t, text, form, "no error, result or log may contain the credential")
 		}
 	}
 }

@@ -96,15 +96,15 @@ func platformReach(address string) outbound.Reach {
 		return outbound.NoAddress
 	}
 	for p := range hosts {
-		if isHostOf(p, host) {
+		if isPictureHost(p, host) {
 			return outbound.Public
 		}
 	}
 	return outbound.NoAddress
 }
 
-// isHostOf returns true if the platform serves pictures from the host.
-func isHostOf(p link.Platform, host string) bool {
+// isPictureHost returns true if the platform serves pictures from the host.
+func isPictureHost(p link.Platform, host string) bool {
 	for _, domain := range hosts[p] {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
 			return true
@@ -123,7 +123,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, pictureURL string)
 		return nil, err
 	}
 	for range maxHops {
-		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isHostOf(p, strings.ToLower(at.Hostname())) {
+		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isPictureHost(p, strings.ToLower(at.Hostname())) {
 			return nil, fmt.Errorf("the host %s does not serve pictures of %s", at.Host, p)
 		}
 		picture, location, err := f.requestPicture(ctx, at)

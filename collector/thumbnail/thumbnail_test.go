@@ -21,7 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// drawGradient returns a picture with a gradient.
 func drawGradient(width, height int) image.Image {
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -32,7 +31,6 @@ func drawGradient(width, height int) image.Image {
 	return picture
 }
 
-// encodeJPEG returns a picture encoded as JPEG.
 func encodeJPEG(t *testing.T, picture image.Image) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -58,7 +56,7 @@ func TestShrink_fitsThePictureIntoTheLargestSize(t *testing.T) {
 func TestShrink_refusesInvalidAndTooLargePictures(t *testing.T) {
 	t.Parallel()
 	var large bytes.Buffer
-	require.NoError(t, png.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 4000)))) // this picture has a few kilobytes that decode to 16 million pixels
+	require.NoError(t, png.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 4000)))) // a picture of a few kilobytes that decodes to 16 million pixels
 	_, err := thumbnail.Shrink(large.Bytes())
 	require.ErrorIs(t, err, thumbnail.ErrTooManyPixels)
 	whole := encodeJPEG(t, drawGradient(100, 100))

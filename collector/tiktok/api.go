@@ -19,8 +19,8 @@ const DefaultBaseURL = "https://open.tiktokapis.com/"
 
 const (
 	tokenPath = "v2/oauth/token/" //nolint:gosec // a URL path, not a credential
-	// ratePause is how long no calls are made after a rate limit, if TikTok's answer has no Retry-After. TikTok counts the requests of the
-	// last 60 seconds.
+	// ratePause is the length of the pause after a rate limit if TikTok's answer has no Retry-After. TikTok counts the requests of the last
+	// 60 seconds.
 	ratePause = time.Minute
 )
 
@@ -77,8 +77,8 @@ type tokenSource interface {
 	token(ctx context.Context, refusedToken string) (string, error)
 }
 
-// callWithToken makes a call with an access token from tokens. If TikTok refuses the token, callWithToken gets a new token and makes the
-// call once more.
+// callWithToken makes a call with an access token of the given token source. If TikTok refuses the token, callWithToken gets a new token
+// and makes the call once more.
 func (a app) callWithToken(ctx context.Context, budget *source.CallBudget, tokens tokenSource, r request) (answer, error) {
 	token, err := tokens.token(ctx, "")
 	if err != nil {

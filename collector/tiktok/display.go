@@ -23,8 +23,8 @@ const BudgetRequests = "requests"
 
 const (
 	displayBatch = 20 // maximum number of video ids in a call, and of videos on a page of a list
-	// displayLimit is the default limit of calls in a calendar minute. It is half of TikTok's limit, which applies to any 60 seconds,
-	// because any 60 seconds can contain calls of two calendar minutes.
+	// displayLimit is the default limit of calls in a calendar minute. TikTok's limit applies to any 60 seconds, which can include calls of
+	// two calendar minutes. The default is therefore half of TikTok's limit.
 	displayLimit  = 300
 	displayFields = "id,create_time,cover_image_url,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
 	// usernameTTL is how long the handle of the account that has logged in to the operator's app is cached.
@@ -110,9 +110,9 @@ func (d *Display) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for a TikTok video.
-// Only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account. Serves returns false for
-// an account without a valid handle, and for an account that is known to differ from the logged-in account.
+// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 20 for every
+// TikTok video, because only TikTok's answer will show whether the video belongs to the logged-in account. The number is 1 for an account.
+// Serves returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -185,7 +185,7 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	}
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		r, ok := found.result(t)
+		r, ok := found.resultFor(t)
 		switch {
 		case !isVideo(t):
 			r = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video"}

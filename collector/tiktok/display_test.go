@@ -36,7 +36,7 @@ const (
 
 var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-func target(id, handle string, details bool) source.Target {
+func videoTarget(id, handle string, details bool) source.Target {
 	return source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle,
 		Link: "https://www.tiktok.com/@" + handle + "/video/" + id, NeedDetails: details}
 }
@@ -51,11 +51,13 @@ func okAnswer(data string) string {
 	return `{"data":` + data + `,"error":{"code":"ok","message":"","log_id":"202611211530000102231234560A0B0C0D"}}`
 }
 
-func refusal(code, message string) string {
+func errorAnswer(code, message string) string {
 	return fmt.Sprintf(`{"data":{},"error":{"code":%q,"message":%q,"log_id":"202611211530000102231234560A0B0C0D"}}`, code, message)
 }
 
-func list(items ...string) string { return okAnswer(`{"videos":[` + strings.Join(items, ",") + `]}`) }
+func videoListAnswer(items ...string) string {
+	return okAnswer(`{"videos":[` + strings.Join(items, ",") + `]}`)
+}
 
 // displayVideoJSON returns a video in an answer of the Display API. moreMembers is the JSON text of additional members.
 func displayVideoJSON(id, moreMembers string) string {
@@ -73,8 +75,8 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// serveSideRequests answers the requests that the source sends in addition to the requests for videos: for tokens and for the profile.
-func serveSideRequests(w http.ResponseWriter, r *http.Request) {
+// serveOtherRequests answers the source's requests for tokens and for the profile of the account.
+func serveOtherRequests(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
 		_, _ = io.WriteString(w, tokens)
@@ -109,12 +111,12 @@ func useNewRefreshToken(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
 
-func refusals() map[sourcetest.Case]sourcetest.Answer {
+func refusalAnswers() map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.RateLimited: {Status: http.StatusTooManyRequests, Body: refusal("rate_limit_exceeded", "The API rate limit was exceeded."), RetryAt: sourcetest.Now.Add(time.Minute)},
-		sourcetest.QuotaSpent:  {Status: http.StatusTooManyRequests, Body: refusal("daily_quota_limit_exceeded", "Your daily quota limit has been exceeded."), RetryAt: midnight},
-		sourcetest.AuthFailed:  {Status: http.StatusUnauthorized, Body: refusal("access_token_invalid", "The access token {{credential}} is invalid.")},
-		sourcetest.ServerError: {Status: http.StatusInternalServerError, Body: refusal("internal_error", "Something is wrong.")},
+		sourcetest.RateLimited: {Status: http.StatusTooManyRequests, Body: errorAnswer("rate_limit_exceeded", "The API rate limit was exceeded."), RetryAt: sourcetest.Now.Add(time.Minute)},
+		sourcetest.QuotaSpent:  {Status: http.StatusTooManyRequests, Body: errorAnswer("daily_quota_limit_exceeded", "Your daily quota limit has been exceeded."), RetryAt: midnight},
+		sourcetest.AuthFailed:  {Status: http.StatusUnauthorized, Body: errorAnswer("access_token_invalid", "The access token {{credential}} is invalid.")},
+		sourcetest.ServerError: {Status: http.StatusInternalServerError, Body: errorAnswer("internal_error", "Something is wrong.")},
 	}
 }
 
@@ -133,35 +135,37 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 	both := []*source.Facts{&first, &second}
 	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
 
-	answers := refusals()
+	answers := refusalAnswers()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: list(displayVideoJSON(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(displayVideoJSON(kite, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
-		sourcetest.Restricted: {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
-		sourcetest.WrongTypes: {Body: list(displayVideoJSON(soup, `"view_count":["1482337"]`), displayVideoJSON(kite, counts2)), Classes: doubtful},
-		sourcetest.Strings: {Body: list(strings.ReplaceAll(displayVideoJSON(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
+		sourcetest.OK:         {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good, Facts: both},
+		sourcetest.Bare:       {Body: videoListAnswer(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: videoListAnswer(displayVideoJSON(kite, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: videoListAnswer(displayVideoJSON(kite, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
+		sourcetest.Restricted: {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
+		sourcetest.WrongTypes: {Body: videoListAnswer(displayVideoJSON(soup, `"view_count":["1482337"]`), displayVideoJSON(kite, counts2)), Classes: doubtful},
+		sourcetest.Strings: {Body: videoListAnswer(strings.ReplaceAll(displayVideoJSON(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
 			displayVideoJSON(kite, counts2)), Classes: good},
-		sourcetest.Big:         {Body: list(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: list(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: good},
-		sourcetest.Foreign:     {Body: list(displayVideoJSON(foreign, counts), displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
-		sourcetest.GoneForeign: {Body: list(displayVideoJSON(foreign, counts), displayVideoJSON(kite, counts2)), Classes: doubtful},
+		sourcetest.Big:         {Body: videoListAnswer(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Foreign:     {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
+		sourcetest.GoneForeign: {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(kite, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newDisplay(t, db, base, client, useNewRefreshToken)
 		},
-		Targets: []source.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
+		Targets: []source.Target{videoTarget(soup, owner, true), videoTarget(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
-		Side:    http.HandlerFunc(serveSideRequests),
+		Side:    http.HandlerFunc(serveOtherRequests),
 		Answers: answers,
 	})
 }
 
-func entry(id string, at int64) string { return fmt.Sprintf(`{"id":%q,"create_time":%d}`, id, at) }
+func listEntryJSON(id string, at int64) string {
+	return fmt.Sprintf(`{"id":%q,"create_time":%d}`, id, at)
+}
 
-func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
+func listPage(more bool, cursor int64, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: okAnswer(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
 }
 
@@ -174,8 +178,8 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	empty, big := full, full
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
 	whole := sourcetest.Reply{Body: okAnswer(profile)}
-	pages := []sourcetest.Reply{page(true, new1*1000, entry(soup, new1)), page(false, old1*1000, entry(kite, old1))}
-	none := []sourcetest.Reply{page(false, 0)}
+	pages := []sourcetest.Reply{listPage(true, new1*1000, listEntryJSON(soup, new1)), listPage(false, old1*1000, listEntryJSON(kite, old1))}
+	none := []sourcetest.Reply{listPage(false, 0)}
 	with := func(from, to string) sourcetest.Reply {
 		return sourcetest.Reply{Body: strings.Replace(whole.Body, from, to, 1)}
 	}
@@ -190,11 +194,11 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		// Even if the logged-in account is private, TikTok returns the profile and the public videos of the account.
 		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
 		sourcetest.Empty:          {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], page(false, 0, entry(kite, old1), entry(soup, new1))}, Class: source.OK},
-		sourcetest.BrokenEntry:    {Profile: whole, Pages: []sourcetest.Reply{page(true, new1*1000, entry(soup, new1), `{"id":7}`), pages[1]}, Class: source.OK},
-		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{page(false, 0, `{"id":["x"]}`)}, Class: source.Temporary},
+		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], listPage(false, 0, listEntryJSON(kite, old1), listEntryJSON(soup, new1))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: whole, Pages: []sourcetest.Reply{listPage(true, new1*1000, listEntryJSON(soup, new1), `{"id":7}`), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{listPage(false, 0, `{"id":["x"]}`)}, Class: source.Temporary},
 	}
-	for c, r := range refusals() {
+	for c, r := range refusalAnswers() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Bucket: r.Bucket}
 	}
 	db := storetest.New(t, "sqlite")
@@ -204,7 +208,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		},
 		Target: accountTarget(owner, 30), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/list/") },
-		IsSide: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/oauth/token/") }, Side: http.HandlerFunc(serveSideRequests),
+		IsSide: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/oauth/token/") }, Side: http.HandlerFunc(serveOtherRequests),
 	})
 }
 
@@ -239,15 +243,15 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/video/query/"):
-			_, _ = io.WriteString(w, list(displayVideoJSON(soup, counts)))
+			_, _ = io.WriteString(w, videoListAnswer(displayVideoJSON(soup, counts)))
 		case strings.HasSuffix(r.URL.Path, "/video/list/"):
-			_, _ = io.WriteString(w, page(false, 0, entry(soup, 1766782800)).Body)
+			_, _ = io.WriteString(w, listPage(false, 0, listEntryJSON(soup, 1766782800)).Body)
 		default:
-			serveSideRequests(w, r)
+			serveOtherRequests(w, r)
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base+"/prefix/", nil, nil)
-	batch := []source.Target{target(soup, "", true), target(kite, "", false), target(soup, "", false)}
+	batch := []source.Target{videoTarget(soup, "", true), videoTarget(kite, "", false), videoTarget(soup, "", false)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, results[0].Facts, results[2].Facts)
@@ -277,13 +281,13 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 			_, _ = io.WriteString(w, okAnswer(`{}`))
 			return
 		}
-		serveSideRequests(w, r)
+		serveOtherRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []source.Target{target(soup, "somebody.else", true), target(kite, "", true), target(foreign, owner, true), target("123", owner, true)}
+	batch := []source.Target{videoTarget(soup, "somebody.else", true), videoTarget(kite, "", true), videoTarget(foreign, owner, true), videoTarget("123", owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
+	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, resultClasses(results),
 		"a video of the logged-in account must not count as gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile must be requested only once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
@@ -294,7 +298,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	require.False(t, ok)
 }
 
-func classes(results []source.Result) []source.Class {
+func resultClasses(results []source.Result) []source.Class {
 	out := make([]source.Class, len(results))
 	for i, r := range results {
 		out[i] = r.Class
@@ -311,14 +315,14 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/user/info/"):
 			_, _ = io.WriteString(w, okAnswer(`{"user":{"open_id":"723f24d7","display_name":"Soup Season"}}`))
 		default:
-			_, _ = io.WriteString(w, list())
+			_, _ = io.WriteString(w, videoListAnswer())
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []source.Target{target(soup, owner, true)}
+	batch := []source.Target{videoTarget(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "the class must be unsupported if the handle of the logged-in account is not known")
+	require.Equal(t, []source.Class{source.Unsupported}, resultClasses(results), "the class must be unsupported if the handle of the logged-in account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes must be requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
@@ -330,7 +334,7 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	pages := []string{
-		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
+		listPage(true, 300, listEntryJSON(soup, 1766782800)).Body, listPage(true, 200).Body, listPage(true, 100, listEntryJSON(kite, 1700000000)).Body, listPage(true, 50, listEntryJSON(foreign, 1699999999)).Body,
 	} // four pages, because the source makes at most four calls for a list of 25 videos
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
@@ -338,7 +342,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 			pages = pages[1:]
 			return
 		}
-		serveSideRequests(w, r)
+		serveOtherRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
 	account := []source.Target{accountTarget(owner, 25)}
@@ -351,7 +355,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	}
 	require.Equal(t, []string{`{"max_count":20}`, `{"max_count":20,"cursor":300}`, `{"max_count":20,"cursor":200}`, `{"max_count":20,"cursor":100}`}, cursors)
 
-	pages = []string{page(true, 300, entry(soup, 1766782800)).Body}
+	pages = []string{listPage(true, 300, listEntryJSON(soup, 1766782800)).Body}
 	budget := source.NewCallBudget([]source.Call{{Bucket: tiktok.BudgetRequests, Units: 2}})
 	results, err = d.Fetch(t.Context(), account, budget)
 	require.NoError(t, err)

@@ -92,10 +92,10 @@ func (r *Research) NeedsHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 100 for a TikTok video whose
-// id contains an upload time, because a query needs the upload time. The number is 1 for an account with a handle and without an id. For
-// an account with an id, Serves returns false: the API's profiles have no id, so the source could not notice that the handle now belongs to
-// another account.
+// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 100 for a
+// TikTok video whose id contains an upload time, because a query needs the upload time. The number is 1 for an account with a handle and
+// without an id. For an account with an id, Serves returns false: the API's profiles have no id, so the source could not notice that the
+// handle now belongs to another account.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -109,7 +109,7 @@ func (r *Research) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// uploadTime returns the upload time that a video's id contains. ok is false if the id contains no valid time.
+// uploadTime returns the upload time that a video's id contains, and false if the id contains no valid time.
 func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
@@ -124,8 +124,8 @@ type query struct {
 	ids      []string
 }
 
-// splitIntoQueries splits a batch into as few queries as possible. Each query covers the upload days of its videos and one day more at both ends,
-// because the time in an id can differ a little from the upload time.
+// splitIntoQueries splits a batch into as few queries as possible. Each query covers the upload days of its videos, and one more day before
+// and after them. The time in an id can differ a little from the upload time.
 func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	type upload struct {
 		id string
@@ -162,7 +162,7 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 }
 
 // Fetch requests up to 100 videos, or one profile. Videos need several queries if their upload times are far apart. If the first query
-// fails, Fetch returns its failure. If a later query fails, its videos get the result source.Unanswered.
+// fails, Fetch returns its failure. If a later query fails, its videos get the result source.UnansweredResult.
 func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
@@ -194,9 +194,9 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 			switch {
 			case !slices.Contains(q.ids, t.ExternalID):
 			case err != nil:
-				results[j] = source.Unanswered(t, err)
+				results[j] = source.UnansweredResult(t, err)
 			default:
-				results[j] = r.result(t, found)
+				results[j] = r.videoResult(t, found)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q qu
 		case requests == 1:
 			all = found
 		default:
-			all.add(found)
+			all.addPage(found)
 		}
 		sameCursor := body.Cursor != nil && next.Cursor.Value() != nil && *body.Cursor == *next.Cursor.Value()
 		if !all.more || len(all.byID) == len(q.ids) || requests >= maxRequests || sameCursor || next.Cursor.Value() == nil || next.SearchID == "" {
@@ -248,7 +248,6 @@ type nextPage struct {
 	SearchID fetch.ID    `json:"search_id"`
 }
 
-// fetchPage requests one page of a query.
 func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q query, body any) (found videos, next nextPage, err error) {
 	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
 	if err != nil {
@@ -260,9 +259,9 @@ func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q q
 	return found, next, err
 }
 
-// result returns the result for a video from the decoded answers to the query for this video.
-func (r *Research) result(t source.Target, decoded videos) source.Result {
-	got, ok := decoded.result(t)
+// videoResult returns the result for a video from the decoded answers to its query.
+func (r *Research) videoResult(t source.Target, decoded videos) source.Result {
+	got, ok := decoded.resultFor(t)
 	got.Lags = true
 	if ok {
 		return got
@@ -283,8 +282,7 @@ func (r *Research) result(t source.Target, decoded videos) source.Result {
 	return got
 }
 
-// withBudgetName returns the given error. If the error says that the quota is spent, withBudgetName first sets the name of its budget to
-// BudgetRequests.
+// withBudgetName returns err. If err says that the quota is spent, withBudgetName sets the budget in err to BudgetRequests.
 func (r *Research) withBudgetName(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests

@@ -41,8 +41,7 @@ func researchVideoJSON(id, moreMembers string) string {
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// nearID is the id of a second video. It was uploaded in the same month as the video whose id is the constant soup, so one query finds both
-// videos.
+// nearID is the id of a second video, which was uploaded in the same month as the first video. One query therefore finds both videos.
 const nearID = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {
@@ -60,37 +59,37 @@ func TestResearch_fetchesVideos(t *testing.T) {
 	both := []*source.Facts{&first, &second}
 	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
 
-	answers := refusals()
+	answers := refusalAnswers()
 	spent := answers[sourcetest.QuotaSpent]
 	spent.Bucket = tiktok.BudgetRequests
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: list(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+nearID+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: list(researchVideoJSON(nearID, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(researchVideoJSON(nearID, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
-		sourcetest.Restricted: {Body: list(researchVideoJSON(soup, counts+`,"favourites_count":77`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
-		sourcetest.WrongTypes: {Body: list(researchVideoJSON(soup, `"view_count":{}`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
-		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(researchVideoJSON(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), researchVideoJSON(nearID, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: list(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: good},
-		sourcetest.Foreign:    {Body: list(researchVideoJSON(foreign, counts), researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good},
+		sourcetest.OK:         {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good, Facts: both},
+		sourcetest.Bare:       {Body: videoListAnswer(`{"id":`+soup+`,"view_count":5}`, `{"id":`+nearID+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: videoListAnswer(researchVideoJSON(nearID, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: videoListAnswer(researchVideoJSON(nearID, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
+		sourcetest.Restricted: {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favourites_count":77`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
+		sourcetest.WrongTypes: {Body: videoListAnswer(researchVideoJSON(soup, `"view_count":{}`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
+		sourcetest.Strings:    {Body: videoListAnswer(strings.Replace(strings.Replace(researchVideoJSON(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), researchVideoJSON(nearID, counts2)), Classes: good},
+		sourcetest.Big:        {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Foreign:    {Body: videoListAnswer(researchVideoJSON(foreign, counts), researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good},
 		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
-		sourcetest.GoneForeign: {Body: list(researchVideoJSON("7588213403351190802", counts), researchVideoJSON(nearID, counts2)), Classes: doubtful},
+		sourcetest.GoneForeign: {Body: videoListAnswer(researchVideoJSON("7588213403351190802", counts), researchVideoJSON(nearID, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newResearch(t, base, client)
 		},
-		Targets: []source.Target{target(soup, owner, true), target(nearID, "", true)},
+		Targets: []source.Target{videoTarget(soup, owner, true), videoTarget(nearID, "", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
 		Answers: answers,
 	})
 }
 
-// idOf returns the id of the nth video that was uploaded on the given day.
-func idOf(day string, n int) string {
+// videoIDOf returns the id of the nth video that was uploaded on the given day.
+func videoIDOf(day string, n int) string {
 	when, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		panic(err)
@@ -105,12 +104,12 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 			_, _ = io.WriteString(w, clientToken)
 			return
 		}
-		_, _ = io.WriteString(w, list(researchVideoJSON(idOf("2026-03-28", 3), counts)))
+		_, _ = io.WriteString(w, videoListAnswer(researchVideoJSON(videoIDOf("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
 	batch := []source.Target{
-		target(idOf("2026-03-01", 1), "", false), target(idOf("2026-03-30", 2), "", false), target(idOf("2026-03-28", 3), "", false), target(idOf("2024-12-31", 4), "", false),
-		target(idOf("2026-03-28", 3), "", false), target("1000000000000000", "", false),
+		videoTarget(videoIDOf("2026-03-01", 1), "", false), videoTarget(videoIDOf("2026-03-30", 2), "", false), videoTarget(videoIDOf("2026-03-28", 3), "", false), videoTarget(videoIDOf("2024-12-31", 4), "", false),
+		videoTarget(videoIDOf("2026-03-28", 3), "", false), videoTarget("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
 	require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
@@ -118,7 +117,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{
 		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
-	}, classes(results), "the class must be Temporary if the answer has only videos that were not requested")
+	}, resultClasses(results), "the class must be Temporary if the answer has only videos that were not requested")
 	require.True(t, results[2].Lags)
 	all := requests()
 	require.Equal(t, request{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
@@ -128,9 +127,9 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 		from, to string
 		ids      []string
 	}{
-		{"20241230", "20250101", []string{idOf("2024-12-31", 4)}},
-		{"20260228", "20260329", []string{idOf("2026-03-01", 1), idOf("2026-03-28", 3)}},
-		{"20260329", "20260331", []string{idOf("2026-03-30", 2)}},
+		{"20241230", "20250101", []string{videoIDOf("2024-12-31", 4)}},
+		{"20260228", "20260329", []string{videoIDOf("2026-03-01", 1), videoIDOf("2026-03-28", 3)}},
+		{"20260329", "20260331", []string{videoIDOf("2026-03-30", 2)}},
 	} {
 		require.Equal(t, path, all[i+1].line)
 		ids, err := json.Marshal(want.ids)
@@ -142,7 +141,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 
 func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	t.Parallel()
-	reply := list()
+	reply := videoListAnswer()
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
@@ -151,7 +150,7 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	})
 	s := newResearch(t, base, nil)
-	old, fresh := target(idOf("2026-03-01", 1), owner, false), target(idOf("2026-11-15", 1), owner, false)
+	old, fresh := videoTarget(videoIDOf("2026-03-01", 1), owner, false), videoTarget(videoIDOf("2026-11-15", 1), owner, false)
 	fetchClass := func(of source.Target) source.Class {
 		batch := []source.Target{of}
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -163,9 +162,9 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	for _, reply = range []string{okAnswer(`{"videos":[],"has_more":true}`), okAnswer(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
-	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
+	_, serves := s.Serves(videoTarget(videoIDOf("2026-11-23", 1), owner, false))
 	require.False(t, serves, "an id with a future upload time must not be served")
-	_, serves = s.Serves(target("1000000000000000", owner, false))
+	_, serves = s.Serves(videoTarget("1000000000000000", owner, false))
 	require.False(t, serves, "an id without an upload time must not be served")
 	_, serves = s.Serves(accountTarget(owner, 1))
 	require.True(t, serves)
@@ -181,16 +180,16 @@ func TestResearch_returnsVideosFetchedBeforeFailure(t *testing.T) {
 		}
 		if n++; n > 1 {
 			w.WriteHeader(http.StatusTooManyRequests)
-			_, _ = io.WriteString(w, refusal("daily_quota_limit_exceeded", "x"))
+			_, _ = io.WriteString(w, errorAnswer("daily_quota_limit_exceeded", "x"))
 			return
 		}
-		_, _ = io.WriteString(w, list(researchVideoJSON(idOf("2024-12-31", 4), counts)))
+		_, _ = io.WriteString(w, videoListAnswer(researchVideoJSON(videoIDOf("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []source.Target{target(idOf("2026-03-01", 1), "", false), target(idOf("2024-12-31", 4), "", false)}
+	batch := []source.Target{videoTarget(videoIDOf("2026-03-01", 1), "", false), videoTarget(videoIDOf("2024-12-31", 4), "", false)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Temporary, source.OK}, classes(results))
+	require.Equal(t, []source.Class{source.Temporary, source.OK}, resultClasses(results))
 }
 
 func TestResearch_fetchesProfiles(t *testing.T) {
@@ -207,7 +206,7 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		"numbers as strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
 		"list instead of a number": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
 		"profile without members":  {200, okAnswer(`{}`), source.Temporary, nil},
-		"missing account":          {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
+		"missing account":          {400, errorAnswer("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +233,7 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, refusal("scope_not_authorized", "The project is not approved."))
+		_, _ = io.WriteString(w, errorAnswer("scope_not_authorized", "The project is not approved."))
 	})
 	s := newResearch(t, base, nil)
 	batch := []source.Target{accountTarget(owner, 30)}

@@ -39,12 +39,12 @@ func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, re
 		body, _ := io.ReadAll(r.Body)
 		if json.Unmarshal(body, &in) != nil || (in.Cursor > 0) != (in.SearchID == "7201388525814961198") {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, refusal("invalid_params", "cursor without search_id"))
+			_, _ = io.WriteString(w, errorAnswer("invalid_params", "cursor without search_id"))
 			return
 		}
 		if failingPage > 0 && in.Cursor >= failingPage*rows {
 			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(w, refusal("internal_error", "x"))
+			_, _ = io.WriteString(w, errorAnswer("internal_error", "x"))
 			return
 		}
 		ids := in.Query.And[0].Values
@@ -79,7 +79,7 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 			days := strings.Fields(tt.days)
 			var batch []source.Target
 			for i := range 100 {
-				batch = append(batch, target(idOf(days[i*len(days)/100], i), "", false))
+				batch = append(batch, videoTarget(videoIDOf(days[i*len(days)/100], i), "", false))
 			}
 			plan := s.Plan(batch)[0]
 			require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
@@ -106,13 +106,13 @@ func TestResearch_returnsVideosOfAllPagesOfSandbox(t *testing.T) {
 	old := sourcetest.Now.AddDate(0, -3, 0)
 	var batch []source.Target
 	for i := range 100 {
-		id := idOf(old.Format("2006-01-02"), i)
+		id := videoIDOf(old.Format("2006-01-02"), i)
 		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))
 		require.True(t, known)
-		batch = append(batch, target(id, "", false))
+		batch = append(batch, videoTarget(id, "", false))
 	}
 	there := 0
-	for _, r := range fetchAll(t, s.research, batch) {
+	for _, r := range fetchBatch(t, s.research, batch) {
 		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // the class Missing is allowed, because a few videos of the sandbox are private or deleted
 		if r.Class == source.OK {
 			there++

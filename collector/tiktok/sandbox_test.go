@@ -35,8 +35,8 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{box, display, research}
 }
 
-// fetchAll fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
-func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
+// fetchBatch fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
+func fetchBatch(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
@@ -51,11 +51,11 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
 	require.Greater(t, len(uploads), 3)
 	foreign := world.Find(link.TikTok, sandbox.Normal)
-	batch := []source.Target{target(foreign, "", true)}
+	batch := []source.Target{videoTarget(foreign, "", true)}
 	for _, id := range uploads[:min(19, len(uploads))] {
-		batch = append(batch, target(id, handle, true))
+		batch = append(batch, videoTarget(id, handle, true))
 	}
-	results := fetchAll(t, s.display, batch)
+	results := fetchBatch(t, s.display, batch)
 	require.Equal(t, source.Unsupported, results[0].Class)
 	for i, r := range results[1:] {
 		truth, ok := world.Video(link.TikTok, batch[i+1].ExternalID, sourcetest.Now)
@@ -74,7 +74,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 		require.Nil(t, f.Private)
 	}
 
-	account := fetchAll(t, s.display, []source.Target{accountTarget(handle, 5000)})[0]
+	account := fetchBatch(t, s.display, []source.Target{accountTarget(handle, 5000)})[0]
 	require.Equal(t, source.OK, account.Class, account.Detail)
 	truth, ok := world.Account(link.TikTok, handle, sourcetest.Now)
 	require.True(t, ok)
@@ -91,17 +91,17 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 		listed = append(listed, v.ID)
 	}
 	require.Equal(t, uploads, listed, "the list must be complete, although some pages are short")
-	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
+	other := fetchBatch(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
 	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
-			batch = []source.Target{target(id, handle, true)}
+			batch = []source.Target{videoTarget(id, handle, true)}
 		}
 	}
-	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
+	require.Equal(t, source.OK, fetchBatch(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
 func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
@@ -110,9 +110,9 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
 	var batch []source.Target
 	for _, category := range sandbox.Categories(link.TikTok) {
-		batch = append(batch, target(world.Find(link.TikTok, category), "", true))
+		batch = append(batch, videoTarget(world.Find(link.TikTok, category), "", true))
 	}
-	for i, r := range fetchAll(t, s.research, batch) {
+	for i, r := range fetchBatch(t, s.research, batch) {
 		truth, ok := world.Video(link.TikTok, batch[i].ExternalID, then)
 		require.True(t, ok)
 		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
@@ -127,18 +127,18 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 		require.Equal(t, truth.UploadedAt, *f.UploadedAt)
 	}
 	handle := world.Handle(link.TikTok, 7)
-	r := fetchAll(t, s.research, []source.Target{accountTarget(handle, 30)})[0]
+	r := fetchBatch(t, s.research, []source.Target{accountTarget(handle, 30)})[0]
 	truth, ok := world.Account(link.TikTok, handle, then)
 	require.True(t, ok)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Equal(t, truth.Followers, r.Account.Followers)
 	require.False(t, r.Account.Listed, "the account must have no list, because the Research API does not list videos")
-	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
+	r = fetchBatch(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
 	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-	gone := []source.Target{target(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), target(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
-	for _, r := range fetchAll(t, s.research, gone) {
+	gone := []source.Target{videoTarget(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), videoTarget(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
+	for _, r := range fetchBatch(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
 	}
 }
@@ -160,7 +160,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			handle := s.box.TikTokAccount()
-			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
+			batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
 				sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
@@ -177,7 +177,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
-		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
+		batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
 		sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)

@@ -34,7 +34,6 @@ func newSeal(secret, source, account string) (seal, error) {
 	return seal{aead, []byte(source + "\n" + account)}, err
 }
 
-// encrypt encrypts the credentials.
 func (s seal) encrypt(c credentials) ([]byte, error) {
 	plain, err := json.Marshal(c)
 	if err != nil {

@@ -38,21 +38,21 @@ type issuer struct {
 func newIssuer(t *testing.T, first string) *issuer {
 	t.Helper()
 	i := &issuer{refresh: first}
-	i.Server = httptest.NewServer(http.HandlerFunc(i.serve))
+	i.Server = httptest.NewServer(http.HandlerFunc(i.serveRequest))
 	t.Cleanup(i.Close)
 	return i
 }
 
-func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
+func (i *issuer) serveRequest(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 		if r.Header.Get("Authorization") != fmt.Sprintf("Bearer act.secret.%d", i.made) {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, refusal("access_token_invalid", "The access token is invalid."))
+			_, _ = io.WriteString(w, errorAnswer("access_token_invalid", "The access token is invalid."))
 			return
 		}
-		_, _ = io.WriteString(w, list(displayVideoJSON(soup, counts)))
+		_, _ = io.WriteString(w, videoListAnswer(displayVideoJSON(soup, counts)))
 		return
 	}
 	i.exchanges++
@@ -97,8 +97,8 @@ func newSourceWithOwnConnection(t *testing.T, db *storetest.DB, i *issuer, log i
 	})
 }
 
-func fetchOnce(ctx context.Context, d *tiktok.Display) error {
-	batch := []source.Target{target(soup, "", true)}
+func fetchVideo(ctx context.Context, d *tiktok.Display) error {
+	batch := []source.Target{videoTarget(soup, "", true)}
 	results, err := d.Fetch(ctx, batch, source.NewCallBudget(d.Plan(batch)[0]))
 	if err == nil && results[0].Class != source.OK {
 		err = errors.New(results[0].Detail)
@@ -112,8 +112,8 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 		i, log := newIssuer(t, firstToken), &bytes.Buffer{}
 		for n := range 4 { // each iteration simulates a new process, whose settings still have the first token
 			d := newSourceWithOwnConnection(t, db, i, log, nil)
-			require.NoError(t, fetchOnce(t.Context(), d))
-			require.NoError(t, fetchOnce(t.Context(), d))
+			require.NoError(t, fetchVideo(t.Context(), d))
+			require.NoError(t, fetchVideo(t.Context(), d))
 			require.Equal(t, n+1, i.countExchanges(), "the number of exchanges must not grow while the access token is valid")
 			db.Clock.Advance(100 * time.Minute) // a token is renewed after 90 of its 120 minutes, so its renewal is due now
 		}
@@ -140,7 +140,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 			for _, d := range all {
 				for range 2 {
 					wg.Go(func() {
-						err := fetchOnce(t.Context(), d)
+						err := fetchVideo(t.Context(), d)
 						if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.RateLimited {
 							waited.Add(1) // the call failed because another collector was exchanging the token
 						} else if err != nil {
@@ -153,7 +153,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 			require.Equal(t, round+1, i.countExchanges(), "the token must be exchanged by only one collector")
 			require.Less(t, waited.Load(), int64(2*collectors))
 			for _, d := range all {
-				require.NoError(t, fetchOnce(t.Context(), d))
+				require.NoError(t, fetchVideo(t.Context(), d))
 			}
 			db.Clock.Advance(3 * time.Hour)
 		}
@@ -165,9 +165,9 @@ func TestTokens_areRenewedIfTikTokRefusesThem(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
 	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	i.revokeToken()
-	require.NoError(t, fetchOnce(t.Context(), d), "the refused token must be renewed although it has not expired")
+	require.NoError(t, fetchVideo(t.Context(), d), "the refused token must be renewed although it has not expired")
 	require.Equal(t, 2, i.countExchanges())
 }
 
@@ -177,8 +177,8 @@ func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
 	i := newIssuer(t, firstToken)
 	ctx, cancel := context.WithCancel(t.Context())
 	i.reply = func(http.ResponseWriter) bool { cancel(); return false }
-	require.ErrorIs(t, fetchOnce(ctx, newSourceWithOwnConnection(t, db, i, io.Discard, nil)), context.Canceled)
-	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, io.Discard, nil)))
+	require.ErrorIs(t, fetchVideo(ctx, newSourceWithOwnConnection(t, db, i, io.Discard, nil)), context.Canceled)
+	require.NoError(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, io.Discard, nil)))
 	require.Equal(t, 1, i.countExchanges())
 }
 
@@ -187,26 +187,26 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
 	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	db.Clock.Advance(3 * time.Hour)
 	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // simulates a collector that was killed during an exchange
 
-	err := fetchOnce(t.Context(), d)
+	err := fetchVideo(t.Context(), d)
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.RateLimited, f.Class)
 	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "the next attempt must be after two seconds")
 	db.Clock.Advance(time.Minute)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 }
 
-// flaky is a token store whose database can be made unavailable for new tokens.
-type flaky struct {
+// flakyStore is a token store whose database can be made unavailable for new tokens.
+type flakyStore struct {
 	tiktok.TokenStore
 	away atomic.Bool
 }
 
-func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error) {
+func (s *flakyStore) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error) {
 	if s.away.Load() {
 		return false, store.ErrUnavailable
 	}
@@ -217,18 +217,18 @@ func TestTokens_areUsedBeforeTheyAreStoredIfDatabaseWriteFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	kept := &flaky{TokenStore: db.Queue}
+	kept := &flakyStore{TokenStore: db.Queue}
 	kept.away.Store(true)
 	d := newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
-	require.NoError(t, fetchOnce(t.Context(), d), "the new token must be used although it is not stored")
+	require.NoError(t, fetchVideo(t.Context(), d), "the new token must be used although it is not stored")
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 1, i.countExchanges(), "the token must not be exchanged again before it is stored")
 	kept.away.Store(false)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 2, i.countExchanges())
-	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "other collectors must be able to use the stored token")
+	require.NoError(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "other collectors must be able to use the stored token")
 	require.Equal(t, 2, i.countExchanges())
 }
 
@@ -238,34 +238,34 @@ func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
 	d := newSourceWithOwnConnection(t, db, i, log, nil)
 	var f *source.Failure
-	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.ErrorAs(t, fetchVideo(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class)
 	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token", f.Detail)
 	require.NotContains(t, log.String(), "secret")
-	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.ErrorAs(t, fetchVideo(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class, "the token must be released for other collectors after the failure")
 
 	d = newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
-	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
+	require.NoError(t, fetchVideo(t.Context(), d), "a new refresh token must work")
 }
 
 func TestTokens_areNotDecryptedWithAnotherClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)))
+	require.NoError(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)))
 	d := newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
 	var f *source.Failure
-	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.ErrorAs(t, fetchVideo(t.Context(), d), &f)
 	require.Equal(t, source.AuthFailed, f.Class, "the call must fail, because the first refresh token is no longer valid")
 	require.Contains(t, log.String(), "cannot be decrypted")
-	require.NoError(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "the stored token must not be changed")
+	require.NoError(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "the stored token must not be changed")
 
 	// The encrypted token of a login cannot be decrypted for another login.
 	d = newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
-	require.Error(t, fetchOnce(t.Context(), d))
+	require.Error(t, fetchVideo(t.Context(), d))
 	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
-	require.ErrorAs(t, fetchOnce(t.Context(), newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
+	require.ErrorAs(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
@@ -279,7 +279,7 @@ func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 		"a server error":                 {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
 		"a rate limit":                   {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
 		"a wrong client secret":          {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
-		"an error in the API's format":   {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
+		"an error in the API's format":   {http.StatusOK, errorAnswer("internal_error", "x"), source.Temporary},
 		"an answer without a token":      {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
 		"a list instead of a token":      {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
 		"a page of HTML":                 {http.StatusOK, `<html></html>`, source.Temporary},
@@ -295,7 +295,7 @@ func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 			})
 			d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
 			var f *source.Failure
-			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+			require.ErrorAs(t, fetchVideo(t.Context(), d), &f)
 			require.Equal(t, c.class, f.Class, f.Detail)
 			require.Len(t, requests(), 1, "after the exchange of the token failed, there must be no further request")
 		})
@@ -307,20 +307,20 @@ func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
 	d := newSourceWithOwnConnection(t, db, i, io.Discard, nil)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	i.mu.Lock()
 	good := i.refresh
 	i.refresh = "out of order"
 	i.mu.Unlock()
 	db.Clock.Advance(100 * time.Minute)
 	for range 3 {
-		require.NoError(t, fetchOnce(t.Context(), d))
+		require.NoError(t, fetchVideo(t.Context(), d))
 	}
 	require.Equal(t, 2, i.countExchanges(), "a failed renewal must not be repeated by every call")
 	i.mu.Lock()
 	i.refresh = good
 	i.mu.Unlock()
 	db.Clock.Advance(2 * time.Minute)
-	require.NoError(t, fetchOnce(t.Context(), d))
+	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 3, i.countExchanges())
 }

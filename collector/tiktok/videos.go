@@ -43,8 +43,8 @@ type videos struct {
 	sandbox    bool
 }
 
-// add adds the videos of a later page of the same query.
-func (v *videos) add(page videos) {
+// addPage adds the videos of another page of the query.
+func (v *videos) addPage(page videos) {
 	for id, r := range page.byID {
 		if _, twice := v.byID[id]; !twice {
 			v.byID[id] = r
@@ -54,8 +54,8 @@ func (v *videos) add(page videos) {
 	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result returns the result for a video, and false if the video is missing from the answer.
-func (v videos) result(t source.Target) (source.Result, bool) {
+// resultFor returns the result for a video, and false if the video is missing from the answer.
+func (v videos) resultFor(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
 		facts := *r.Facts // the facts are copied, so that two results for the same video do not share them

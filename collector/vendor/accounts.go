@@ -21,15 +21,15 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns how many of the newest videos in an account's list to request. It is the maximum of required (the number that the
+// wantedEntries returns the number of newest videos to request from an account's list. It is the maximum of required (the number that the
 // collector requires), l.Fresh and l.Page.
 func (l *List) wantedEntries(required int) int {
 	return max(required, l.Fresh, l.Page)
 }
 
-// unitsFor returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
+// unitsForEntries returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
 // result is from 1 to MaxUnits.
-func (l *List) unitsFor(entries int) int {
+func (l *List) unitsForEntries(entries int) int {
 	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
 
@@ -42,7 +42,7 @@ func (l *List) maxCalls(entries int) int {
 	case len(l.Next) == 0:
 		return 1
 	}
-	size := l.Page * l.unitsFor(entries)
+	size := l.Page * l.unitsForEntries(entries)
 	full := (entries + size - 1) / size
 	return full + full/10 + 2
 }
@@ -52,7 +52,7 @@ func (l *List) maxCalls(entries int) int {
 func (s *Source) maxAccountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
-		at := s.callFor(t)
+		at := s.callIndexFor(t)
 		if at < 0 {
 			continue
 		}
@@ -65,13 +65,13 @@ func (s *Source) maxAccountCalls(batch []source.Target) int {
 }
 
 // fetchAccounts requests accounts, one after the other. If the first account fails, fetchAccounts returns the error. If a later account
-// fails, no further calls are made, and this and all remaining accounts get the result source.Unanswered.
+// fails, no further calls are made, and this and all remaining accounts get the result source.UnansweredResult.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
 		if failed != nil {
-			results[i] = source.Unanswered(t, failed)
+			results[i] = source.UnansweredResult(t, failed)
 			continue
 		}
 		r, err := s.fetchAccount(ctx, budget, t)
@@ -80,7 +80,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 		}
 		if err != nil {
 			failed = err
-			r = source.Unanswered(t, err)
+			r = source.UnansweredResult(t, err)
 		}
 		r.Target = t
 		results[i] = r
@@ -90,12 +90,12 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 
 // fetchAccount requests the profile of an account, and the list of its videos if the vendor has one and the account is not private.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
-	at := s.callFor(t)
+	at := s.callIndexFor(t)
 	if at < 0 || t.ExternalID == "" {
 		return source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}, nil
 	}
 	call := s.config.Calls[at]
-	v := valuesOf(t)
+	v := placeholderValues(t)
 	if call.List != nil {
 		v.count = call.List.wantedEntries(t.Depth)
 	}
@@ -134,7 +134,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 
 // accountResult returns the result for an account from the items (JSON objects of accounts) in the answer with the profile. Only the first
 // item is used. requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
-// source.HandleReused.
+// source.HandleReusedResult.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -163,7 +163,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // false means "not from the sandbox"; the caller sets the right value
+		return source.HandleReusedResult(t, false) // false means "not from the sandbox"; the caller sets the right value
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.needsHandle() && f.Username != nil &&
@@ -191,7 +191,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	more := true
 	calls := l.maxCalls(v.count)
 	for n := range calls {
-		v.units = l.unitsFor(v.count - len(found))
+		v.units = l.unitsForEntries(v.count - len(found))
 		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
@@ -324,7 +324,7 @@ func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Req
 	if err != nil {
 		return page{}, err
 	}
-	body, text, detail := s.classify(res)
+	body, text, detail := s.classifyAnswer(res)
 	class := source.Class(text)
 	switch {
 	case class == source.OK, slices.Contains(targetClasses, class):

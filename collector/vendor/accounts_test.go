@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// account returns the target that the collector creates for the link of an account.
-func account(t testing.TB, pasted string, depth int) source.Target {
+// accountTarget returns the target that the collector creates for the link of an account.
+func accountTarget(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
@@ -33,17 +33,17 @@ func account(t testing.TB, pasted string, depth int) source.Target {
 
 const miraID = "6801234567890123456"
 
-func profile(id, handle, followers, private string) sourcetest.Reply {
+func profileAnswer(id, handle, followers, private string) sourcetest.Reply {
 	return sourcetest.Reply{Body: fmt.Sprintf(`{"data":{"user":{"id":%s,"uniqueId":%q,"nickname":"Mira","signature":"Tiny kitchen, big pancakes","verified":false,
 		"privateAccount":%s,"secret":false,"bioLink":{"link":"https://mira.example/cooks","risk":0}},"stats":{"followerCount":%s,"followingCount":12,"heart":99}}}`,
 		id, handle, private, followers)}
 }
 
-func posts(next string, entries ...string) sourcetest.Reply {
+func listPage(next string, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: `{"data":[` + strings.Join(entries, ",") + `],"nextCursor":` + next + `}`}
 }
 
-func post(id, uploaded string) string {
+func listEntryJSON(id, uploaded string) string {
 	return fmt.Sprintf(`{"aweme_id":%q,"desc":"…","create_time":%s,"statistics":{"play_count":7}}`, id, uploaded)
 }
 
@@ -61,8 +61,8 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 		},
 	}
 	quoted := `"` + miraID + `"`
-	mira := profile(quoted, "Mira.Cooks", "1200", "false")
-	pages := []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000")), posts("null", post(train, "1760400000"))}
+	mira := profileAnswer(quoted, "Mira.Cooks", "1200", "false")
+	pages := []sourcetest.Reply{listPage("1718960000000", listEntryJSON(pancakes, "1718960000")), listPage("null", listEntryJSON(train, "1760400000"))}
 	refusal := []sourcetest.Reply{{Status: 472, Body: `{"detail":"Private user"}`}}
 	bare, private, empty, big := source.AccountFacts{ID: new(miraID), Listed: true}, ok, ok, ok
 	private.Private, private.Listed, private.Videos = new(true), false, nil
@@ -71,17 +71,17 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
 		sourcetest.OK:             {Profile: mira, Pages: pages, Class: source.OK, Account: &ok},
-		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &bare},
+		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{listPage("null")}, Class: source.OK, Account: &bare},
 		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: 473, Body: `{"detail":"User not found"}`}, Class: source.Gone},
-		sourcetest.WrongTypes:     {Profile: profile(quoted, "mira.cooks", `{"n":1}`, "false"), Class: source.Temporary},
-		sourcetest.Strings:        {Profile: profile(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{posts(`"1718960000000"`, post(pancakes, `"1718960000"`)), pages[1]}, Class: source.OK},
-		sourcetest.Big:            {Profile: profile(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: source.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: profile(`"42"`, "rails_rain", "5", "false"), Class: source.Temporary},
+		sourcetest.WrongTypes:     {Profile: profileAnswer(quoted, "mira.cooks", `{"n":1}`, "false"), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: profileAnswer(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{listPage(`"1718960000000"`, listEntryJSON(pancakes, `"1718960000"`)), pages[1]}, Class: source.OK},
+		sourcetest.Big:            {Profile: profileAnswer(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: profileAnswer(`"42"`, "rails_rain", "5", "false"), Class: source.Temporary},
 		sourcetest.PrivateAccount: {Profile: mira, Pages: refusal, Class: source.OK, Account: &private},
-		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], posts("null", post(train, "1760400000"), post(pancakes, "1718960000"))}, Class: source.OK},
-		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: source.OK},
-		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{posts("null", `{"id":"7382991827364555321"}`)}, Class: source.Temporary},
+		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{listPage("null")}, Class: source.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], listPage("null", listEntryJSON(train, "1760400000"), listEntryJSON(pancakes, "1718960000"))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{listPage("1718960000000", listEntryJSON(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{listPage("null", `{"id":"7382991827364555321"}`)}, Class: source.Temporary},
 	}
 	refusals := map[sourcetest.Case]sourcetest.Answer{}
 	ensembleRefusals(refusals)
@@ -89,7 +89,7 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
-		New: newTestSource("ensembledata"), Target: account(t, "https://www.tiktok.com/@Mira.Cooks", 120), Answers: answers,
+		New: newTestSource("ensembledata"), Target: accountTarget(t, "https://www.tiktok.com/@Mira.Cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/tt/user/posts") },
 	})
 }
@@ -105,7 +105,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 		planned      int64
 	}{
 		"list by handle, with several pages in one call": {
-			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
+			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profileAnswer(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
 		"list by the account id in the profile": {
@@ -143,7 +143,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 			t.Parallel()
 			web := startRecorder(t, tt.answer)
 			s := newSource(t, tt.vendor, web.base, nil)
-			batch := []source.Target{account(t, tt.link, tt.depth)}
+			batch := []source.Target{accountTarget(t, tt.link, tt.depth)}
 			require.Equal(t, tt.planned, s.Plan(batch)[0][0].Units)
 			_, _ = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			for _, want := range tt.want {
@@ -156,14 +156,14 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 
 func TestSource_detectsReusedHandle(t *testing.T) {
 	t.Parallel()
-	known := account(t, "https://www.tiktok.com/@mira.cooks", 0)
+	known := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
 	known.AccountID = miraID
 	for name, tt := range map[string]struct {
 		answer sourcetest.Reply
 		class  source.Class
 	}{
-		"the profile of another account": {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
-		"a renamed account":              {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
+		"the profile of another account": {profileAnswer(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
+		"a renamed account":              {profileAnswer(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
 		"a profile without id":           {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
 		"a list without a profile":       {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
 		"a profile that is a string":     {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
@@ -186,7 +186,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 		t.Parallel()
 		s := newSource(t, "ensembledata", "http://127.0.0.1:1", nil)
 		for _, pasted := range []string{"https://www.tiktok.com/share/user/6801234567890123456", "https://www.youtube.com/@mira", "https://www.facebook.com/mira"} {
-			_, ok := s.Serves(account(t, pasted, 0))
+			_, ok := s.Serves(accountTarget(t, pasted, 0))
 			require.False(t, ok, pasted)
 		}
 		for _, p := range []link.Platform{link.TikTok, link.Instagram} {
@@ -212,7 +212,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 					s, world, _ := startSandbox(t, name)
 					truth, ok := world.Account(p, world.FindAccount(p, category), sourcetest.Now)
 					require.True(t, ok)
-					batch := []source.Target{account(t, truth.Link, 5000)}
+					batch := []source.Target{accountTarget(t, truth.Link, 5000)}
 					results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 					require.NoError(t, err)
 					requireAccount(t, name, world, truth, results[0])
@@ -226,7 +226,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			s, world, _ := startSandbox(t, name)
 			truth, ok := world.Account(link.Facebook, world.FindAccount(link.Facebook, sandbox.AccountNormal), sourcetest.Now)
 			require.True(t, ok)
-			batch := []source.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
+			batch := []source.Target{accountTarget(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			requireAccount(t, name, world, truth, results[0])
@@ -334,7 +334,7 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := startRecorder(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)
-	deep := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
+	deep := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 5000)}
 	plan := s.Plan(deep)[0]
 	require.Greater(t, plan[0].Units, int64(100))
 	plan[0].Units = 2

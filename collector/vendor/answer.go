@@ -78,10 +78,10 @@ func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Resu
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(itemPaths, ", "))
 }
 
-// results returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an item
-// gets the class c.Missing, which is Gone by default. But if the answer has an item with an id that was not requested, the vendor may have
-// mixed up the videos, so the missing ids get the class Temporary.
-func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
+// decodeResults returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an
+// item gets the class c.Missing, which is Gone by default. If the answer has an item with an id that was not requested, the vendor may have
+// mixed up the videos. The missing ids then get the class Temporary.
+func (c Call) decodeResults(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
 	for _, item := range items {
@@ -130,8 +130,8 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 	return ""
 }
 
-// unavailableResult returns the result for an item that says that the video or account is not available, such as a deleted video. ok is false if none
-// of the call's States matches the item.
+// unavailableResult returns the result for an item about a video or account that is not available, such as a deleted video. ok is false if
+// none of the call's States matches the item.
 func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {
@@ -141,7 +141,6 @@ func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	return source.Result{}, false
 }
 
-// videoResult returns the result for the video in an item.
 func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.unavailableResult(item); ok {
 		return state
@@ -165,7 +164,7 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 		hasCounts = hasCounts || n != nil || withheld
 		if withheld {
 			setHidden(true)
-		} else if n != nil && c.reportsHidden(name) {
+		} else if n != nil && c.reportsHiddenCount(name) {
 			setHidden(false)
 		}
 	}
@@ -195,8 +194,8 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answers show whether the platform hides the count with the given name, such as "likes".
-func (c Call) reportsHidden(countName string) bool {
+// reportsHiddenCount returns true if the vendor's answers show whether the platform hides the count with the given name, such as "likes".
+func (c Call) reportsHiddenCount(countName string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, countName) ||
 		slices.ContainsFunc(c.Fields[countName], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })
 }

@@ -134,7 +134,7 @@ func TestFindItems_limitsNumberOfItems(t *testing.T) {
 	require.EqualError(t, err, "the answer lists more than 1000 items")
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzDecodeAnswers(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(f, err)
 	require.NotEmpty(f, files)
@@ -170,7 +170,7 @@ func FuzzRead(f *testing.F) {
 					continue
 				}
 				for _, ids := range [][]string{requested, requested[:1]} {
-					answers := call.results(items, ids, now)
+					answers := call.decodeResults(items, ids, now)
 					require.Len(t, answers, len(ids))
 					for _, id := range ids {
 						require.Equal(t, answers[id].Class == source.OK, answers[id].Facts != nil)
@@ -204,7 +204,7 @@ func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	t.Helper()
 	target := source.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	if items, err := findItems(body, call.Items, call.Unwrap); err == nil {
-		r := call.accountResult(items, target, valuesOf(target))
+		r := call.accountResult(items, target, placeholderValues(target))
 		require.Equal(t, r.Class == source.OK, r.Account != nil)
 		if r.Account != nil {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)

@@ -350,7 +350,7 @@ func (r Request) check(p *problems, memberPath string, allowed placeholders) {
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			p.add(memberPath+".body", "must be JSON")
 		}
-		for _, text := range stringsIn(body) {
+		for _, text := range collectStrings(body) {
 			used = allowed.check(p, memberPath+".body", text) || used
 		}
 	}
@@ -370,19 +370,19 @@ func (known placeholders) check(p *problems, memberPath, text string) (identifie
 	return identifies
 }
 
-// stringsIn returns all strings in a decoded JSON value, without the names of members.
-func stringsIn(v any) []string {
+// collectStrings returns all strings in a decoded JSON value, without the names of members.
+func collectStrings(v any) []string {
 	var out []string
 	switch v := v.(type) {
 	case string:
 		out = append(out, v)
 	case []any:
 		for _, e := range v {
-			out = append(out, stringsIn(e)...)
+			out = append(out, collectStrings(e)...)
 		}
 	case map[string]any:
 		for _, e := range v {
-			out = append(out, stringsIn(e)...)
+			out = append(out, collectStrings(e)...)
 		}
 	}
 	return out

@@ -73,7 +73,7 @@ type State struct {
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
-	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts; upper and lower case are the same
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
 }
 
 // Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the id, the
@@ -145,7 +145,7 @@ type List struct {
 	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
 	// videos. If Empty is nil, all entries are videos.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // where an entry has the video's "id" and its upload time, "uploaded_at"
+	Fields map[string]Field `json:"fields"` // places of the video's "id" and of its upload time "uploaded_at" in an entry
 }
 
 // Param is a query parameter of a request. If a call requests several targets, the placeholders in Value are replaced for each target, and

@@ -30,11 +30,10 @@ type Alternative struct {
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for booleans. The boolean is true if the value, or an element of it if it is a list, equals one of these texts. Otherwise it
-	// is false.
+	// OneOf is for booleans. The boolean is true if the value equals one of these texts, or if the value is a list with such an element.
+	// Otherwise it is false.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for booleans. The boolean is true if the value is a string or list that is not empty, and false if the string or list is
-	// empty.
+	// NotEmpty is for booleans. The boolean is true for a string or list that is not empty, and false for an empty string or list.
 	NotEmpty bool `json:"not_empty,omitempty"`
 	// Withheld is for counts. If the value equals one of these texts, the platform hides the count. "null" stands for a JSON null. A value
 	// that does not exist is never regarded as hidden.
@@ -104,7 +103,7 @@ var accountFacts = factNames{
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are the facts that a list of videos of an account can have about each video.
+// entryFacts are the facts that an entry of an account's video list can have.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
 // check adds an error if factName is not the name of an allowed fact, or if an alternative of the field is not valid for the type of the
@@ -133,7 +132,7 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 			units = []string{""}
 		}
 		if !slices.Contains(units, a.Unit) {
-			p.add(memberPath+".unit", "must be %s, not %q", words.Or(quoteAll(units)), a.Unit)
+			p.add(memberPath+".unit", "must be %s, not %q", words.Or(quoteTexts(units)), a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
 			p.add(memberPath, "is not a boolean fact, so it cannot have one_of or not_empty")
@@ -185,7 +184,7 @@ func scalarText(v gjson.Result) (text string, ok bool) {
 }
 
 // readCount returns the count in an item, or nil if the item has no count. isHidden is true if the platform hides the count. isInvalid is
-// true if the value is not a whole number from 0 on.
+// true if the value is not a whole number, or is negative.
 func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool) {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -227,8 +226,8 @@ func isRounded(n int64) bool {
 	return false
 }
 
-// readText returns a string or number in an item, as text. It uses the first alternative of the field with such a value, and returns nil if
-// the field has no such alternative.
+// readText returns a string or number in an item, as text. It uses the first alternative of the field that leads to such a value, and
+// returns nil if none does.
 func (f Field) readText(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -255,7 +254,7 @@ func (f Field) readID(item gjson.Result) *string {
 			continue
 		}
 		if a.InLink {
-			if *text = lastNumber(*text); *text == "" {
+			if *text = lastNumberInPath(*text); *text == "" {
 				continue
 			}
 		}
@@ -275,8 +274,8 @@ func parseID(text string) string {
 	return fetch.ParseID(text)
 }
 
-// lastNumber looks in the path of a link for segments that have only digits. It returns the last such segment, or "" if there is none.
-func lastNumber(raw string) string {
+// lastNumberInPath looks in the path of a link for segments that have only digits. It returns the last such segment, or "" if there is none.
+func lastNumberInPath(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""
@@ -378,7 +377,7 @@ func (a Alternative) toBoolean(v gjson.Result) (yes, isBoolean bool) {
 	}
 }
 
-// matchesAnyElement returns true if match returns true for at least one element of the JSON list. It does not copy the list.
+// matchesAnyElement returns true if the function match accepts at least one element of the JSON list. It does not copy the list.
 func matchesAnyElement(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
@@ -412,8 +411,7 @@ func (w When) isTrue(v gjson.Result) bool {
 	})
 }
 
-// quoteAll returns each text in quotation marks.
-func quoteAll(texts []string) []string {
+func quoteTexts(texts []string) []string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
 		quoted[i] = strconv.Quote(text)

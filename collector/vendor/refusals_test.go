@@ -20,8 +20,8 @@ func invalidParameterBody(parameter, errorType string) string {
 
 func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParameters(t *testing.T) {
 	t.Parallel()
-	mira := account(t, "https://www.tiktok.com/@mira.cooks", 0)
-	link, code := tiktok(pancakes, "mira.cooks"), instagram(reel)
+	mira := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
+	link, code := tiktokTarget(pancakes, "mira.cooks"), instagramTarget(reel)
 	link.NeedDetails = true
 	for name, tt := range map[string]struct {
 		vendor string
@@ -49,16 +49,16 @@ func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParamete
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.class, fetchOne(t, tt.vendor, tt.status, tt.body, tt.target).Class)
+			require.Equal(t, tt.class, fetchTarget(t, tt.vendor, tt.status, tt.body, tt.target).Class)
 		})
 	}
 }
 
-func TestSource_returnsUnsupportedForBadLinkFromSandbox(t *testing.T) {
+func TestSource_returnsUnsupportedIfSandboxRefusesLink(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators"} {
 		s, _, _ := startSandbox(t, name)
-		bad := tiktok(pancakes, "mira.cooks")
+		bad := tiktokTarget(pancakes, "mira.cooks")
 		bad.Link, bad.NeedDetails = "https://www.tiktok.com/music/x-42", true
 		results, err := s.Fetch(t.Context(), []source.Target{bad}, source.NewCallBudget(nil))
 		require.NoError(t, err, name)
@@ -68,7 +68,7 @@ func TestSource_returnsUnsupportedForBadLinkFromSandbox(t *testing.T) {
 
 func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 	t.Parallel()
-	mira := account(t, "https://www.tiktok.com/@mira.cooks", 0)
+	mira := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
 	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	for body, class := range map[string]source.Class{
 		`{"success":false,"message":"This account is private"}`:      source.Private,
@@ -80,16 +80,16 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 		`{"success":false,"error":"x","message":"THE USER IS PRIVATE"}`: source.Private,
 	} {
 		for _, target := range []source.Target{mira, facebook} {
-			require.Equal(t, class, fetchOne(t, "scrapecreators", http.StatusOK, body, target).Class, body)
+			require.Equal(t, class, fetchTarget(t, "scrapecreators", http.StatusOK, body, target).Class, body)
 		}
 	}
-	r := fetchOne(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
+	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
 	require.Equal(t, source.OK, r.Class, "the message of a successful answer must not decide its class, because it may be the caption of the video")
 
 	s, world, _ := startSandbox(t, "scrapecreators")
 	truth, ok := world.Account(link.TikTok, world.FindAccount(link.TikTok, sandbox.AccountPrivate), sourcetest.Now)
 	require.True(t, ok)
-	results, err := s.Fetch(t.Context(), []source.Target{account(t, truth.Link, 30)}, source.NewCallBudget(nil))
+	results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, truth.Link, 30)}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	require.True(t, *results[0].Account.Private)
 }

@@ -29,7 +29,7 @@ func (c Call) canRequest(t source.Target) bool {
 	if c.Details && !t.NeedDetails {
 		return false
 	}
-	known := valuesOf(t)
+	known := placeholderValues(t)
 	if c.Kind == source.KindAccount {
 		return known.hasAllValuesFor(c.Request)
 	}
@@ -41,15 +41,15 @@ func (c Call) canRequest(t source.Target) bool {
 	})
 }
 
-// values are the values of the placeholders, such as {id}, in the request for one target.
+// values has the text for each placeholder, such as {id}, in the request for one target.
 type values struct {
 	id, link, handle, cursor string
 	units, count             int
 }
 
-// valuesOf returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
+// placeholderValues returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
 // this handle is used.
-func valuesOf(t source.Target) values {
+func placeholderValues(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
 	if t.Kind == source.KindAccount {
 		v.id = fetch.ParseID(t.AccountID)
@@ -68,9 +68,9 @@ func (v values) hasAllValuesFor(r Request) bool {
 	})
 }
 
-// replaceIn replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
+// replacePlaceholders replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
 // handle.
-func (v values) replaceIn(template string) string {
+func (v values) replacePlaceholders(template string) string {
 	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
@@ -84,25 +84,25 @@ func (r Request) templateTexts() []string {
 	if r.Body != nil {
 		var body any
 		_ = json.Unmarshal(r.Body, &body) // this cannot fail, because Request.check has validated the body
-		out = append(out, stringsIn(body)...)
+		out = append(out, collectStrings(body)...)
 	}
 	return out
 }
 
-// batchValues are the values of the placeholders, such as {id}, in a request for one or several targets.
+// batchValues has the texts for each placeholder, such as {id}, in a request for one or several targets.
 type batchValues struct {
 	targets []values
 	join    string // separator between the values of several targets
 }
 
-// replaceIn replaces each placeholder in a template by the joined values of all targets.
-func (b batchValues) replaceIn(template string) string {
+// replacePlaceholders replaces each placeholder in a template by the joined values of all targets.
+func (b batchValues) replacePlaceholders(template string) string {
 	if !placeholder.MatchString(template) {
 		return template
 	}
 	expanded := make([]string, len(b.targets))
 	for i, v := range b.targets {
-		expanded[i] = v.replaceIn(template)
+		expanded[i] = v.replacePlaceholders(template)
 	}
 	return strings.Join(expanded, b.join)
 }
@@ -115,7 +115,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 		if strings.Contains(q.Value, "{cursor}") && b.targets[0].cursor == "" {
 			continue
 		}
-		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.replaceIn(q.Value)))
+		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.replacePlaceholders(q.Value)))
 	}
 	switch auth.In {
 	case "query":
@@ -129,7 +129,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	if placeholder.MatchString(path) {
 		v := b.targets[0]
 		v.id, v.link, v.handle, v.cursor = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle), url.PathEscape(v.cursor)
-		path = v.replaceIn(path)
+		path = v.replacePlaceholders(path)
 	}
 	out.URL = strings.TrimSuffix(base, "/") + path
 	if len(query) > 0 {
@@ -156,9 +156,9 @@ func (b batchValues) fillTemplate(template any) any {
 	switch v := template.(type) {
 	case string:
 		if v == "{count}" || v == "{units}" {
-			return json.Number(b.targets[0].replaceIn(v))
+			return json.Number(b.targets[0].replacePlaceholders(v))
 		}
-		return b.replaceIn(v)
+		return b.replacePlaceholders(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {
@@ -170,7 +170,7 @@ func (b batchValues) fillTemplate(template any) any {
 		for _, element := range v {
 			if text, ok := element.(string); ok && placeholder.MatchString(text) {
 				for _, values := range b.targets {
-					out = append(out, values.replaceIn(text))
+					out = append(out, values.replacePlaceholders(text))
 				}
 				continue
 			}

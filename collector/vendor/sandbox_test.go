@@ -95,8 +95,8 @@ func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) (
 	return targets, truths
 }
 
-// requireTruth checks that a result has the sandbox's true data of a video.
-func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r source.Result) {
+// requireTrueData checks that a result has the sandbox's true data of a video.
+func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
@@ -188,7 +188,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
-						requireTruth(t, name, truths[i], r)
+						requireTrueData(t, name, truths[i], r)
 					}
 					targets, truths = targets[n:], truths[n:]
 				}
@@ -210,7 +210,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 			sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
-				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
+				results, err := s.Fetch(t.Context(), []source.Target{instagramTarget(id)}, source.NewCallBudget(nil))
 				require.NoError(t, err)
 				require.Equal(t, want[i], results[0].Class, results[0].Detail)
 			}
@@ -260,7 +260,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 					truths[0] = roundLikeApify(truths[0])
 				}
 				if r.Facts != nil {
-					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)
+					requireTrueCounts(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)
 				}
 			}
 		})
@@ -276,9 +276,9 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}
 }
 
-// requireOneOf checks that each given count is one of the true counts of the video. It need not be the right one, because a source cannot
-// detect that an answer has swapped the counts.
-func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
+// requireTrueCounts checks that each given count is one of the true counts of the video. It does not check which one, because a source
+// cannot detect that an answer has swapped two counts.
+func requireTrueCounts(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}
 	for _, count := range []*int64{truth.Likes, truth.Comments, truth.Shares, truth.Bookmarks} {

@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList starts a server that simulates ScrapeCreators with one account. pageSize takes the number of a page, and returns how many
-// videos it has. calls counts the requested pages.
-func serveList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
+// serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the list page with the
+// given number. calls counts the requested pages.
+func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,9 +62,9 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, calls := serveList(t, tt.videos, tt.size)
+			base, calls := serveVideoList(t, tt.videos, tt.size)
 			s := newSource(t, "scrapecreators", base, nil)
-			batch := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
 			budget := source.NewCallBudget(s.Plan(batch)[0])
 			results, err := s.Fetch(t.Context(), batch, budget)
 			require.NoError(t, err)

@@ -42,7 +42,7 @@ func startRecorder(t *testing.T, text string) recorder {
 func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
-	batch := []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
+	batch := []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, ""), tiktokTarget(pancakes, "mira.cooks")}
 	for name, tt := range map[string]struct {
 		batch []source.Target
 		want  string
@@ -76,9 +76,9 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	}
 	t.Run("requests an Instagram post by shortcode", func(t *testing.T) {
 		t.Parallel()
-		web := startRecorder(t, body(t, "ensembledata_instagram/ok"))
+		web := startRecorder(t, testdataText(t, "ensembledata_instagram/ok"))
 		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
-		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
+		results, err := s.Fetch(t.Context(), []source.Target{instagramTarget(reel), instagramTarget(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
 		require.Empty(t, web.requests, "one video must cause one call")
@@ -89,10 +89,10 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 
 func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	t.Parallel()
-	web := startRecorder(t, body(t, "newcomer/ok"))
+	web := startRecorder(t, testdataText(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
 	require.Equal(t, "vendor:newcomer", s.Name())
-	batch := []source.Target{tiktok(train, "rails_rain"), tiktok(pancakes, "mira.cooks"), tiktok("7000000000000000000", "")}
+	batch := []source.Target{tiktokTarget(train, "rails_rain"), tiktokTarget(pancakes, "mira.cooks"), tiktokTarget("7000000000000000000", "")}
 	size, ok := s.Serves(batch[0])
 	require.True(t, ok)
 	require.Equal(t, 3, size)
@@ -125,26 +125,26 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	creators := newSource(t, "scrapecreators", "", nil)
 	require.Equal(t, []source.Budget{{Name: "calls"}}, removeWindows(ensemble.Budgets()))
 
-	size, ok := ensemble.Serves(tiktok(pancakes, ""))
+	size, ok := ensemble.Serves(tiktokTarget(pancakes, ""))
 	require.True(t, ok)
 	require.Equal(t, 50, size)
-	size, ok = ensemble.Serves(instagram(reel))
+	size, ok = ensemble.Serves(instagramTarget(reel))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
+	require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
 
-	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
+	account, noLink := tiktokTarget(pancakes, ""), tiktokTarget(pancakes, "")
 	account.Kind, noLink.Link = source.KindAccount, ""
 	for _, bad := range []source.Target{
-		account, tiktok("1;2", ""), tiktok("1 2", ""), tiktok(strings.Repeat("1", 200), ""),
+		account, tiktokTarget("1;2", ""), tiktokTarget("1 2", ""), tiktokTarget(strings.Repeat("1", 200), ""),
 		{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
 	} {
 		_, ok := ensemble.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
 	_, ok = creators.Serves(noLink)
-	require.False(t, ok, "the vendor's call must not be possible without a link")
+	require.False(t, ok, "the vendor's call must not be used for a target without a link")
 
 	web := startRecorder(t, "{}")
 	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
@@ -192,7 +192,7 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 
 			batch := make([]source.Target, 50)
 			for i := range batch {
-				batch[i] = tiktok(fmt.Sprintf("73829918273645553%02d", i), "")
+				batch[i] = tiktokTarget(fmt.Sprintf("73829918273645553%02d", i), "")
 			}
 			var f *source.Failure
 			for _, want := range []int{25, 12, 6, 3, 1} {
@@ -238,7 +238,7 @@ func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 	}))
 	defer web.Close()
 	s := newSource(t, "ensembledata", web.URL, nil)
-	batch := []source.Target{instagram("AAAAAAAAAAA"), instagram("BBBBBBBBBBB"), instagram("CCCCCCCCCCC")}
+	batch := []source.Target{instagramTarget("AAAAAAAAAAA"), instagramTarget("BBBBBBBBBBB"), instagramTarget("CCCCCCCCCCC")}
 	plan := s.Plan(batch)[0]
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, plan)
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
@@ -256,7 +256,7 @@ func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 		require.Equal(t, source.Temporary, r.Class)
 		require.Contains(t, r.Detail, "a call of the batch failed: rate_limited")
 	}
-	require.Equal(t, int32(2), calls.Load(), "no call must be made after a failure")
+	require.Equal(t, int32(2), calls.Load(), "Fetch must not make another call after a failure")
 }
 
 func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
@@ -284,9 +284,9 @@ func TestSource_returnsErrorOfCancelledContext(t *testing.T) {
 	web := startRecorder(t, "{}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktok(train, "")}, source.NewCallBudget(nil))
+	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktokTarget(train, "")}, source.NewCallBudget(nil))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, web.requests, "no call must be made")
+	require.Empty(t, web.requests, "Fetch must not make a call")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {

@@ -54,8 +54,8 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source for the vendor whose API config describes. It returns an error if the key is missing, if the base URL is not an http
-// or https URL, or if config is not valid.
+// New returns a source for the vendor that config describes. It returns an error if the key is missing, if the base URL is not an http or
+// https URL, or if config is not valid.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -119,7 +119,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 // returns the largest number for any target of the same platform and kind.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
-		i := s.callFor(t)
+		i := s.callIndexFor(t)
 		if i < 0 {
 			return 0, false
 		}
@@ -134,10 +134,10 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// NeedsHandle returns true if the request for the target contains its handle. The handle can have passed to another account, so the answer
+// NeedsHandle returns true if the request for the target contains its handle. The handle may now belong to another account, so the answer
 // must then be checked.
 func (s *Source) NeedsHandle(t source.Target) bool {
-	call := s.callFor(t)
+	call := s.callIndexFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
@@ -146,8 +146,8 @@ func (s *Source) currentBatchSize(callIndex int) int {
 	return s.sizes[callIndex].current(s.config.Calls[callIndex].maxTargets(), s.now())
 }
 
-// callFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
-func (s *Source) callFor(t source.Target) int {
+// callIndexFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
+func (s *Source) callIndexFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
@@ -191,7 +191,7 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 	seen := make(map[string]bool, len(batch))
 	open := make(map[int]int) // maps the index of a call to the index of its last chunk
 	for _, t := range batch {
-		call := s.callFor(t)
+		call := s.callIndexFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
 			continue
 		}
@@ -208,11 +208,9 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 }
 
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure. If a later call fails, Fetch makes no
-// further calls, and the targets of this call and of the remaining calls get the result source.Unanswered.
-//
-// If the vendor refuses a call for several targets because of one target, the failure has the class Temporary, and the collector tries
-// smaller batches. If a call has too many targets for the vendor, or if the answer is too large, Serves returns a smaller number for some
-// time.
+// further calls. The targets without an answer then get the result source.UnansweredResult. If the vendor refuses a call because of one of its
+// targets, the failure has the class Temporary. The collector then tries smaller batches. If a call has too many targets for the vendor, or
+// if the answer is too large, Serves returns a smaller number for some time.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -237,7 +235,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	for i, t := range batch {
 		r, ok := answers[t.ExternalID]
 		if unanswered[t.ExternalID] {
-			r = source.Unanswered(t, failed)
+			r = source.UnansweredResult(t, failed)
 		}
 		if !ok || t.Platform != batch[0].Platform {
 			r = source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}
@@ -257,7 +255,7 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	call := s.config.Calls[c.call]
 	b := batchValues{join: call.Batch.Join}
 	for _, t := range c.targets {
-		b.targets = append(b.targets, valuesOf(t))
+		b.targets = append(b.targets, placeholderValues(t))
 	}
 	res, err := s.sendRequest(ctx, budget, call.Request, b)
 	if errors.Is(err, fetch.ErrTooLarge) && len(c.targets) > 1 {
@@ -294,9 +292,9 @@ func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r R
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. It also returns the parsed body,
+// classifyAnswer returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. It also returns the parsed body,
 // which is the zero Result if the answer is not JSON.
-func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
+func (s *Source) classifyAnswer(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
 		detail += ": " + err.Error()
@@ -326,7 +324,7 @@ func (s *Source) sourceFailure(res *fetch.Response, body gjson.Result, class sou
 func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]
-	body, text, detail := s.classify(res)
+	body, text, detail := s.classifyAnswer(res)
 	class := source.Class(text)
 	switch {
 	case class == source.OK:
@@ -334,7 +332,7 @@ func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) 
 		if err != nil {
 			return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 		}
-		return call.results(items, ids, now), nil
+		return call.decodeResults(items, ids, now), nil
 	case len(ids) > 1 && text == split:
 		size := s.sizes[callIndex].reduce(len(ids), now)
 		return nil, &source.Failure{

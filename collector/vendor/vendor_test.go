@@ -27,17 +27,17 @@ const (
 	reel     = "DHtWpRvMBiw"
 )
 
-func tiktok(id, handle string) source.Target {
+func tiktokTarget(id, handle string) source.Target {
 	return source.Target{
 		Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
 	}
 }
 
-func instagram(code string) source.Target {
+func instagramTarget(code string) source.Target {
 	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
-func body(t testing.TB, file string) string {
+func testdataText(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file + ".json")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // use the client's timeout; with the vendor's timeout, a test with a slow server would take a minute
+		config.Timeout = 0 // the client's timeout is used: with the vendor's timeout, a test with a slow server would take a minute
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -69,15 +69,15 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers returns the vendor's answer for each test case. It takes the answer from replacements, or else reads it from a file in the given
-// folder. For an answer from a file, the source must return the class source.OK and the given facts.
-func answers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
+// videoAnswers returns the vendor's answers, one for each test case. It takes them from replacements and, for the other cases, from files
+// in the given folder. For an answer from a file, the source must return the class source.OK and the given facts.
+func videoAnswers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
 	for c, file := range map[sourcetest.Case]string{
 		sourcetest.OK: "ok", sourcetest.Strings: "strings", sourcetest.Duplicates: "duplicates", sourcetest.Foreign: "foreign",
 	} {
-		all[c] = sourcetest.Answer{Body: body(t, folder+"/"+file), Classes: []source.Class{source.OK}, Facts: facts}
+		all[c] = sourcetest.Answer{Body: testdataText(t, folder+"/"+file), Classes: []source.Class{source.OK}, Facts: facts}
 	}
 	maps.Copy(all, replacements)
 	return all
@@ -116,21 +116,21 @@ func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 	big := first
 	big.Views = new(int64(9007199254740993))
 	bare := &source.Facts{Views: new(int64(5))}
-	all := answers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
+	all := videoAnswers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:    {Body: testdataText(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:    {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private: {Body: testdataText(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
 		// If a batch contains unavailable videos, the vendor leaves them out of the answer. If the answer has an item for a deleted video,
 		// the item has no valid counts.
-		sourcetest.Restricted:  {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: testdataText(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.WrongTypes:  {Body: testdataText(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Body: testdataText(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: testdataText(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource("ensembledata"), Answers: all,
-		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
+		Targets: []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "")},
 	})
 }
 
@@ -146,22 +146,22 @@ func TestEnsembleData_fetchesReels(t *testing.T) {
 	}
 	big, bare := facts, source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
-	all := answers(t, folder, []*source.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
+	all := videoAnswers(t, folder, []*source.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:        {Body: testdataText(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
 		sourcetest.Gone:        {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
 		sourcetest.Private:     {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
 		sourcetest.Restricted:  {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
-		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
-		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
-		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
+		sourcetest.WrongTypes:  {Body: testdataText(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Big:         {Body: testdataText(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
+		sourcetest.GoneForeign: {Body: testdataText(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
-	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
+	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagramTarget(reel)}})
 }
 
 func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
 	t.Parallel()
-	r := fetchOne(t, "ensembledata", http.StatusOK, body(t, "ensembledata_instagram/hidden"), instagram(reel))
+	r := fetchTarget(t, "ensembledata", http.StatusOK, testdataText(t, "ensembledata_instagram/hidden"), instagramTarget(reel))
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Nil(t, r.Facts.Likes, "the likes must be missing, because -1 means hidden")
 	require.Equal(t, new(true), r.Facts.HiddenStats)
@@ -182,14 +182,14 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	second.Title, second.Username = new("train"), new("rails_rain")
 	big, bare := first, &source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
-	all := answers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:        {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private:     {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []source.Class{source.Restricted, source.OK}},
-		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+	all := videoAnswers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:        {Body: testdataText(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Restricted:  {Body: testdataText(t, folder+"/restricted"), Classes: []source.Class{source.Restricted, source.OK}},
+		sourcetest.WrongTypes:  {Body: testdataText(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Status: http.StatusCreated, Body: testdataText(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: testdataText(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.RateLimited: {Status: 429, Body: `{"error":{"type":"rate-limit-exceeded","message":"You have exceeded the rate limit."}}`},
 		sourcetest.QuotaSpent:  {Status: 402, Body: `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"..."}}`},
 		sourcetest.AuthFailed:  {Status: 401, Body: `{"error":{"type":"user-or-token-not-found","message":"Token {{credential}} is not valid."}}`},
@@ -197,14 +197,14 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource("apify"), Answers: all,
-		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
+		Targets: []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "rails_rain")},
 	})
 }
 
 func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, source.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
-	require.Equal(t, source.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)
+	require.Equal(t, source.Temporary, fetchTarget(t, "apify", http.StatusCreated, "[]", tiktokTarget(pancakes, "")).Class)
+	require.Equal(t, source.Gone, fetchTarget(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktokTarget(pancakes, "")).Class)
 }
 
 func TestScrapeCreators_fetchesVideos(t *testing.T) {
@@ -217,8 +217,8 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 		target source.Target
 		facts  source.Facts
 	}{
-		"tiktok": {tiktok(pancakes, "mira.cooks"), first},
-		"instagram": {instagram(reel), source.Facts{
+		"tiktok": {tiktokTarget(pancakes, "mira.cooks"), first},
+		"instagram": {instagramTarget(reel), source.Facts{
 			Views: new(int64(20331)), Comments: new(int64(14)), Title: new("Morning light\n☀️"),
 			Username: new("mira_cooks"), AccountID: new("17841400000000001"), AccountName: new("Mira"),
 			UploadedAt: new(time.Date(2025, 10, 3, 8, 26, 40, 0, time.UTC)), LengthSeconds: new(12.345),
@@ -237,7 +237,7 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			r := fetchOne(t, "scrapecreators", http.StatusOK, body(t, "scrapecreators/"+file), tt.target)
+			r := fetchTarget(t, "scrapecreators", http.StatusOK, testdataText(t, "scrapecreators/"+file), tt.target)
 			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, &tt.facts, r.Facts)
 		})
@@ -259,13 +259,13 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.class, fetchOne(t, "scrapecreators", tt.status, body(t, "scrapecreators/"+tt.file), youtube).Class)
+			require.Equal(t, tt.class, fetchTarget(t, "scrapecreators", tt.status, testdataText(t, "scrapecreators/"+tt.file), youtube).Class)
 		})
 	}
 }
 
-// fetchOne fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
-func fetchOne(t *testing.T, name string, status int, text string, target source.Target) source.Result {
+// fetchTarget fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
+func fetchTarget(t *testing.T, name string, status int, text string, target source.Target) source.Result {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)

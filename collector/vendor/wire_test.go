@@ -15,10 +15,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// factsIn lets the vendor send the given file of testdata/wire, and returns the data of the video that Fetch reads from it.
-func factsIn(t *testing.T, vendor, file string, target source.Target) source.Facts {
+// fetchFacts serves the given file of testdata/wire as the vendor's answer. It returns the data of the video that Fetch reads from the
+// answer.
+func fetchFacts(t *testing.T, vendor, file string, target source.Target) source.Facts {
 	t.Helper()
-	r := fetchOne(t, vendor, http.StatusOK, body(t, "wire/"+file), target)
+	r := fetchTarget(t, vendor, http.StatusOK, testdataText(t, "wire/"+file), target)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	return *r.Facts
 }
@@ -32,7 +33,7 @@ func TestVendors_readInstagramPostsInTheFormatsOfTheAppAndTheWebsite(t *testing.
 		song         *string
 	}{
 		"instagram_app":                {new(int64(235383)), new(int64(9021)), false, new("Sunny Side")},
-		"instagram_app_original_sound": {new(int64(235383)), new(int64(9021)), false, new("Original audio")}, // without ig_play_count
+		"instagram_app_original_sound": {new(int64(235383)), new(int64(9021)), false, new("Original audio")}, // the post has no ig_play_count
 		"instagram_app_hidden":         {new(int64(235383)), nil, true, new("Sunny Side")},
 		"instagram_app_total_only":     {nil, new(int64(9021)), false, new("Sunny Side")},
 		"instagram_web_old_video":      {nil, new(int64(120)), false, nil},
@@ -40,7 +41,7 @@ func TestVendors_readInstagramPostsInTheFormatsOfTheAppAndTheWebsite(t *testing.
 		for _, vendor := range []string{"ensembledata", "sandbox"} {
 			t.Run(vendor+" "+file, func(t *testing.T) {
 				t.Parallel()
-				f := factsIn(t, vendor, file, instagram(reel))
+				f := fetchFacts(t, vendor, file, instagramTarget(reel))
 				require.Equal(t, want.views, f.Views)
 				require.Equal(t, want.likes, f.Likes)
 				require.Equal(t, new(want.hidden), f.HiddenStats)
@@ -55,23 +56,23 @@ func TestVendors_readInstagramPostsInTheFormatsOfTheAppAndTheWebsite(t *testing.
 // Requirements in docs/coverage.md: 11.12-02
 func TestScrapeCreators_readsAdsAndProductsAndHiddenLikes(t *testing.T) {
 	t.Parallel()
-	shop := factsIn(t, "scrapecreators", "scrapecreators_tiktok_shop", tiktok(pancakes, "mira.cooks"))
+	shop := fetchFacts(t, "scrapecreators", "scrapecreators_tiktok_shop", tiktokTarget(pancakes, "mira.cooks"))
 	require.Equal(t, []*bool{new(true), new(true)}, []*bool{shop.IsAd, shop.ShopAd})
 	require.Equal(t, new("1729384756012345678"), shop.ShopProductID)
-	plain := factsIn(t, "scrapecreators", "scrapecreators_tiktok_plain", tiktok(pancakes, "mira.cooks"))
+	plain := fetchFacts(t, "scrapecreators", "scrapecreators_tiktok_plain", tiktokTarget(pancakes, "mira.cooks"))
 	require.Equal(t, []*bool{new(false), new(false)}, []*bool{plain.IsAd, plain.ShopAd})
 	require.Nil(t, plain.ShopProductID)
 
 	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "dQw4w9WgXcQ", Link: "https://www.youtube.com/watch?v=dQw4w9WgXcQ"}
-	hidden := factsIn(t, "scrapecreators", "scrapecreators_youtube_hidden", youtube)
+	hidden := fetchFacts(t, "scrapecreators", "scrapecreators_youtube_hidden", youtube)
 	require.Nil(t, hidden.Likes)
 	require.Equal(t, []*bool{new(true), new(true)}, []*bool{hidden.HiddenStats, hidden.IsAd})
-	unknown := factsIn(t, "scrapecreators", "scrapecreators_youtube_without_likes", youtube)
+	unknown := fetchFacts(t, "scrapecreators", "scrapecreators_youtube_without_likes", youtube)
 	require.Nil(t, unknown.Likes)
-	require.Equal(t, []*bool{nil, new(false)}, []*bool{unknown.HiddenStats, unknown.IsAd}, "likes must be hidden only if the answer says so")
+	require.Equal(t, []*bool{nil, new(false)}, []*bool{unknown.HiddenStats, unknown.IsAd}, "missing likes must not count as hidden likes")
 
 	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
-	f := factsIn(t, "scrapecreators", "scrapecreators_facebook", facebook)
+	f := fetchFacts(t, "scrapecreators", "scrapecreators_facebook", facebook)
 	require.Equal(t, new(58.25), f.LengthSeconds)
 	require.Equal(t, new("Sunny Side"), f.SongName)
 }
@@ -79,16 +80,16 @@ func TestScrapeCreators_readsAdsAndProductsAndHiddenLikes(t *testing.T) {
 // Requirements in docs/coverage.md: 11.12-04
 func TestApify_marksRoundedCountsAndReadsSlideshows(t *testing.T) {
 	t.Parallel()
-	f := factsIn(t, "apify", "apify_slideshow", tiktok(pancakes, "mira.cooks"))
+	f := fetchFacts(t, "apify", "apify_slideshow", tiktokTarget(pancakes, "mira.cooks"))
 	require.True(t, f.Rounded)
 	require.Equal(t, new(int64(573900)), f.Views)
 	require.Nil(t, f.SongLink)
 	require.Nil(t, f.SongName)
 	for views, rounded := range map[string]bool{"9900": false, "10000": true, "12345": false, "573900": true, "1200000": true, "1234500": false, "2100000000": true, "2123000000": false} {
 		text := `[{"id":"` + pancakes + `","playCount":` + views + `}]`
-		require.Equal(t, rounded, fetchOne(t, "apify", http.StatusOK, text, tiktok(pancakes, "mira.cooks")).Facts.Rounded, views)
+		require.Equal(t, rounded, fetchTarget(t, "apify", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.Rounded, views)
 		text = `{"aweme_detail":{"aweme_id":"` + pancakes + `","statistics":{"play_count":` + views + `}}}`
-		require.False(t, fetchOne(t, "scrapecreators", http.StatusOK, text, tiktok(pancakes, "mira.cooks")).Facts.Rounded, "counts of other vendors than Apify must not be marked as rounded")
+		require.False(t, fetchTarget(t, "scrapecreators", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.Rounded, "counts of other vendors than Apify must not be marked as rounded")
 	}
 }
 
@@ -106,7 +107,7 @@ func TestEnsembleData_halvesBatchesWhoseAnswerIsTooLarge(t *testing.T) {
 	s := newSource(t, "ensembledata", web.URL, nil)
 	var batch []source.Target
 	for n := range 50 {
-		batch = append(batch, tiktok("73829918273645553"+string(rune('0'+n/10))+string(rune('0'+n%10)), ""))
+		batch = append(batch, tiktokTarget("73829918273645553"+string(rune('0'+n/10))+string(rune('0'+n%10)), ""))
 	}
 	_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
 	f, ok := errors.AsType[*source.Failure](err)

@@ -157,7 +157,9 @@ func FindMixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall means that the videos have exchanged their views; without a fall, the views may really have grown so fast
+	// If one of these videos has lost views, videos have exchanged their views, because views hardly ever fall. If all have gained views,
+	// the fast growth may be real.
+	if fell && len(swapped) > 1 {
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}
@@ -173,13 +175,12 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 
 // CheckIdentity decides whether a result is about the requested account, because another account may have taken over the handle. If the ids
 // show that the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the
-// account was never fetched or was last fetched more than handleTrusted ago, it returns a result of class Missing. Otherwise it returns the
-// given result.
+// account was not fetched within the time handleTrusted, it returns a result of class Missing. Otherwise it returns the given result.
 func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
 	case source.IsOtherAccount(requested, r.Account):
-		return source.HandleReused(requested, r.Sandbox)
+		return source.HandleReusedResult(requested, r.Sandbox)
 	case haveIncomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrusted):
 		return source.Result{Target: requested, Class: source.Missing, Sandbox: r.Sandbox,
 			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + requested.Handle}

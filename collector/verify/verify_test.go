@@ -49,14 +49,14 @@ func TestFindMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 		oldViews, newViews []int64
 		heldBack           []bool
 	}{
-		"two videos, each with the views of the other":       {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
-		"three videos, each with the views of another":       {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
-		"one video with a copy of the views of another":      {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
-		"the views of all videos grow":                       {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
-		"the views of one video grow fast":                   {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"the views of one video fall":                        {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"two videos with few views, whose views are swapped": {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
-		"the views of two videos grow fast":                  {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
+		"two videos, each with the views of the other":           {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
+		"three videos, each with the views of one of the others": {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
+		"one video with a copy of the views of another video":    {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
+		"the views of all videos grow":                           {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
+		"the views of one video grow fast":                       {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"the views of one video fall":                            {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"two videos with few views, whose views are swapped":     {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
+		"the views of two videos grow fast":                      {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
 		batch, results := make([]queue.Target, len(c.oldViews)), make([]source.Result, len(c.oldViews))
 		for i := range c.oldViews {

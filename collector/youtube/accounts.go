@@ -57,8 +57,8 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns how many accounts like t one call of Fetch may request. It returns false if t is not a valid account. An account
-// whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
+// accountBatchSize returns how many such accounts one call of Fetch may request, and false if the account is not valid. An account whose
+// uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -96,7 +96,7 @@ func maxAccountUnits(batch []source.Target) int64 {
 }
 
 // fetchAccounts requests channels and their uploads. If the first account fails, fetchAccounts returns the error. If a later account fails,
-// no further calls are made, and this and all remaining accounts get the result source.Unanswered.
+// no further calls are made, and this and all remaining accounts get the result source.UnansweredResult.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
@@ -115,7 +115,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	var failed error
 	for i, t := range batch {
 		if failed != nil {
-			results[i] = source.Unanswered(t, failed)
+			results[i] = source.UnansweredResult(t, failed)
 			continue
 		}
 		r, err := s.fetchAccount(ctx, budget, t, known)
@@ -124,7 +124,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 		}
 		if err != nil {
 			failed = err
-			r = source.Unanswered(t, err)
+			r = source.UnansweredResult(t, err)
 		}
 		r.Target = t
 		results[i] = r
@@ -150,7 +150,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			break
 		}
 	}
-	r := found.result(id)
+	r := found.resultFor(id)
 	if r.Class != source.OK {
 		return r, nil
 	}
@@ -174,9 +174,9 @@ func (c channels) onlyID() string {
 	return ""
 }
 
-// result returns the result for the channel with the given id. If the channel is missing from the answer, its class is Gone. If the answer
+// resultFor returns the result for the channel with the given id. If the channel is missing from the answer, its class is Gone. If the answer
 // is incomplete, the class is Temporary instead, because the channel may exist.
-func (c channels) result(id string) source.Result {
+func (c channels) resultFor(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
 	case ok:
@@ -185,7 +185,7 @@ func (c channels) result(id string) source.Result {
 			r.Account = &account
 		}
 	case c.err != nil:
-		return c.err.result()
+		return c.err.asResult()
 	case c.incomplete != "":
 		r = source.Result{Class: source.Temporary, Detail: c.incomplete}
 	default:
@@ -195,8 +195,8 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. parameter is the query parameter that selects the channels. If parameter has channel ids, channelIDs
-// has the same ids, without duplicates. If parameter has a name, channelIDs is nil.
+// fetchChannels calls channels.list. parameter is the query parameter that selects the channels: by their ids or by one name. channelIDs
+// are these ids without duplicates, or nil if the channel is selected by a name.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, parameter string, channelIDs []string) (channels, error) {
 	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+parameter)
 	if e, ok := errors.AsType[*targetError](err); ok {

@@ -93,7 +93,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{uploadList(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
 	}
-	for c, refusal := range refusals(t, youtube.BudgetCommon) {
+	for c, refusal := range refusalAnswers(t, youtube.BudgetCommon) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
@@ -320,6 +320,6 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	budget = source.NewCallBudget(s.Plan(deep)[0])
 	_, err = s.Fetch(ctx, deep, budget)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, budget.Spent()[0].Units, "no unit must be spent if no call was made")
+	require.Zero(t, budget.Spent()[0].Units, "units must not be spent if no call was made")
 	require.Len(t, *requests, 3)
 }

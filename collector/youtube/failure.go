@@ -121,8 +121,8 @@ type targetError struct {
 
 func (e *targetError) Error() string { return e.detail }
 
-// result returns the error as the result for the requested channel.
-func (e *targetError) result() source.Result {
+// asResult returns the error as the result for the requested channel.
+func (e *targetError) asResult() source.Result {
 	return source.Result{Class: e.class, Detail: e.detail, Sandbox: e.sandbox}
 }
 

@@ -52,7 +52,7 @@ func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
-			batch := []source.Target{target(pancakes, c.details), target(train, c.details)}
+			batch := []source.Target{videoTarget(pancakes, c.details), videoTarget(train, c.details)}
 			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Bucket: c.bucket, Units: 1}}))
 			require.NoError(t, err)
 			file := "testdata/recorded_" + name + ".http"

@@ -13,7 +13,6 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// startSandbox starts a sandbox and returns a source that sends its requests to the sandbox.
 func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)
@@ -35,13 +34,13 @@ func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.T
 		id := world.Find(link.YouTube, category)
 		truth, ok := world.Video(link.YouTube, id, sourcetest.Now)
 		require.True(t, ok, category)
-		batch, truths = append(batch, target(id, details)), append(truths, truth)
+		batch, truths = append(batch, videoTarget(id, details)), append(truths, truth)
 	}
 	return batch, truths
 }
 
-// requireTruth checks that a result has the sandbox's true data of a video.
-func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
+// requireTrueData checks that a result has the sandbox's true data of a video.
+func requireTrueData(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
@@ -77,7 +76,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 				require.NoError(t, err)
 				for i, r := range results {
-					requireTruth(t, truths[i], r, details && plan[0].Units == 2)
+					requireTrueData(t, truths[i], r, details && plan[0].Units == 2)
 				}
 			}
 		})
@@ -86,8 +85,8 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		batch := []source.Target{
-			target(world.Find(link.YouTube, sandbox.BecomesDeleted), true), target(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
-			target(world.Find(link.YouTube, sandbox.Normal), true),
+			videoTarget(world.Find(link.YouTube, sandbox.BecomesDeleted), true), videoTarget(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
+			videoTarget(world.Find(link.YouTube, sandbox.Normal), true),
 		}
 		sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, plan := range s.Plan(batch) {
@@ -95,7 +94,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			require.NoError(t, err)
 			want := source.Gone // YouTube leaves out a private video in the same way as a deleted video
 			if plan[0].Bucket == youtube.BudgetStats {
-				want = source.Temporary // batchGetStats leaves out some existing videos, so a missing video is not known to be gone
+				want = source.Temporary // batchGetStats leaves out some existing videos, so a missing video may still exist
 			}
 			require.Equal(t, want, results[0].Class)
 			require.Equal(t, want, results[1].Class)
@@ -150,7 +149,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			r := results[0]
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
-				requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments)
+				requireTrueCounts(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments)
 			}
 		}
 	})
@@ -166,9 +165,9 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	})
 }
 
-// requireOneOf checks that each given count is one of the true counts of the video. It need not be the right one, because a source cannot
-// detect that an answer has swapped the counts.
-func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
+// requireTrueCounts checks that each given count is one of the true counts of the video. It does not check which one, because a source
+// cannot detect that an answer has swapped two counts.
+func requireTrueCounts(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}
 	for _, count := range []*int64{truth.Likes, truth.Comments, truth.Shares, truth.Bookmarks} {

@@ -44,7 +44,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 			case e.class == source.Private:
 				return r, nil // the list of uploads is private, so the result has the profile but no videos
 			}
-			return e.result(), nil
+			return e.asResult(), nil
 		}
 		if err != nil {
 			return source.Result{}, err

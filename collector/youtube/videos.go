@@ -28,9 +28,9 @@ type videos struct {
 	sandbox    bool
 }
 
-// result returns the result for a video. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the class
+// resultFor returns the result for a video. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the class
 // is Temporary instead, because the video may exist.
-func (v videos) result(t source.Target) source.Result {
+func (v videos) resultFor(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:

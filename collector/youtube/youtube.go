@@ -160,8 +160,9 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns true for YouTube videos and accounts with a valid id or name, and how many of them one call of Fetch can request: 50
-// videos, 50 accounts if their channel ids are known and one page of uploads is enough, or 1 account otherwise.
+// Serves returns how many such targets one call of Fetch can request. It returns false if the target is not a YouTube video or account with
+// a valid id or name. The number is 50 for videos. It is 50 for accounts whose channel id is known and for which one page of uploads is
+// enough, and 1 for other accounts.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -247,7 +248,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a YouTube video"}
 			continue
 		}
-		results[i] = answer.result(t)
+		results[i] = answer.resultFor(t)
 	}
 	if calls[0].Bucket == BudgetCommon && calls[0].Units > 1 {
 		s.addHandles(ctx, budget, results)

@@ -29,14 +29,14 @@ const (
 	train    = "Tn8bVw2RfQ4"
 )
 
-func body(t testing.TB, file string) string {
+func testdataText(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file + ".json")
 	require.NoError(t, err)
 	return string(text)
 }
 
-func target(id string, details bool) source.Target {
+func videoTarget(id string, details bool) source.Target {
 	return source.Target{
 		Platform: link.YouTube, Kind: source.KindVideo, ExternalID: id,
 		Link: "https://www.youtube.com/watch?v=" + id, NeedDetails: details,
@@ -62,8 +62,8 @@ func isVideosRequest(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/youtube/v3/videos")
 }
 
-func answerWith(t testing.TB, status int, file string) http.Handler {
-	text := body(t, file)
+func fileHandler(t testing.TB, status int, file string) http.Handler {
+	text := testdataText(t, file)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(text))
@@ -72,12 +72,12 @@ func answerWith(t testing.TB, status int, file string) http.Handler {
 
 var midnight = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
-func refusals(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer {
+func refusalAnswers(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.RateLimited: {Status: http.StatusForbidden, Body: body(t, "rate_limited")},
-		sourcetest.QuotaSpent:  {Status: http.StatusForbidden, Body: body(t, "quota_spent"), RetryAt: midnight, Bucket: budget},
-		sourcetest.AuthFailed:  {Status: http.StatusBadRequest, Body: body(t, "auth_failed")},
-		sourcetest.ServerError: {Status: http.StatusServiceUnavailable, Body: body(t, "server_error")},
+		sourcetest.RateLimited: {Status: http.StatusForbidden, Body: testdataText(t, "rate_limited")},
+		sourcetest.QuotaSpent:  {Status: http.StatusForbidden, Body: testdataText(t, "quota_spent"), RetryAt: midnight, Bucket: budget},
+		sourcetest.AuthFailed:  {Status: http.StatusBadRequest, Body: testdataText(t, "auth_failed")},
+		sourcetest.ServerError: {Status: http.StatusServiceUnavailable, Body: testdataText(t, "server_error")},
 	}
 }
 
@@ -105,26 +105,26 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	restricted.NotSafe = new(true)
 	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 
-	answers := refusals(t, youtube.BudgetCommon)
+	answers := refusalAnswers(t, youtube.BudgetCommon)
 	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:          {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
-		sourcetest.Bare:        {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:        {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private:     {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
-		sourcetest.Restricted:  {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
-		sourcetest.WrongTypes:  {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:     {Body: body(t, "list/strings"), Classes: ok},
-		sourcetest.Big:         {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: body(t, "list/duplicates"), Classes: ok},
-		sourcetest.Foreign:     {Body: body(t, "list/foreign"), Classes: ok},
-		sourcetest.GoneForeign: {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.OK:          {Body: testdataText(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare:        {Body: testdataText(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: testdataText(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: testdataText(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
+		sourcetest.Restricted:  {Body: testdataText(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
+		sourcetest.WrongTypes:  {Body: testdataText(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: testdataText(t, "list/strings"), Classes: ok},
+		sourcetest.Big:         {Body: testdataText(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: testdataText(t, "list/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: testdataText(t, "list/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: testdataText(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
-		Targets: []source.Target{target(pancakes, true), target(train, true)},
+		Targets: []source.Target{videoTarget(pancakes, true), videoTarget(train, true)},
 		IsMain:  isVideosRequest,
-		Side:    answerWith(t, http.StatusOK, "channels"),
+		Side:    fileHandler(t, http.StatusOK, "channels"),
 		Answers: answers,
 	})
 }
@@ -145,26 +145,26 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	more.AccountID, more.LengthSeconds = new("UCk3mXo7Q2hJp0LwR9sVbT1A"), new(58.25)
 	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 
-	answers := refusals(t, youtube.BudgetStats)
+	answers := refusalAnswers(t, youtube.BudgetStats)
 	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
-		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video is Temporary, so that its next attempt calls videos.list
+		sourcetest.OK:   {Body: testdataText(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare: {Body: testdataText(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone: {Body: testdataText(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video gets the class Temporary, so that its next attempt calls videos.list
 		// A private video is not in the answer of batchGetStats. The answer for the case Restricted has members that YouTube does not send
 		// today. The source already reads them, because YouTube may add them.
-		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
-		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:     {Body: body(t, "stats/strings"), Classes: ok},
-		sourcetest.Big:         {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: body(t, "stats/duplicates"), Classes: ok},
-		sourcetest.Foreign:     {Body: body(t, "stats/foreign"), Classes: ok},
-		sourcetest.GoneForeign: {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Private:     {Body: testdataText(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: testdataText(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
+		sourcetest.WrongTypes:  {Body: testdataText(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: testdataText(t, "stats/strings"), Classes: ok},
+		sourcetest.Big:         {Body: testdataText(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: testdataText(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: testdataText(t, "stats/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: testdataText(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
-		Targets: []source.Target{target(pancakes, false), target(train, false)},
+		Targets: []source.Target{videoTarget(pancakes, false), videoTarget(train, false)},
 		IsMain:  isVideosRequest,
 		Answers: answers,
 		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
@@ -178,7 +178,7 @@ type server struct {
 	log  chan string
 }
 
-func serve(t *testing.T, methods map[string]http.Handler) server {
+func startServer(t *testing.T, methods map[string]http.Handler) server {
 	t.Helper()
 	s := server{log: make(chan string, 64)}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -205,12 +205,12 @@ func (s server) calls() []string {
 func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	const key = "&key=s3cret%2BKey%2F42"
-	web := serve(t, map[string]http.Handler{
-		"videos":               answerWith(t, http.StatusOK, "list/ok"),
-		"videos:batchGetStats": answerWith(t, http.StatusOK, "stats/ok"),
-		"channels":             answerWith(t, http.StatusOK, "channels"),
+	web := startServer(t, map[string]http.Handler{
+		"videos":               fileHandler(t, http.StatusOK, "list/ok"),
+		"videos:batchGetStats": fileHandler(t, http.StatusOK, "stats/ok"),
+		"channels":             fileHandler(t, http.StatusOK, "channels"),
 	})
-	batch := []source.Target{target(pancakes, true), target(train, false), target(pancakes, false)}
+	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, false), videoTarget(pancakes, false)}
 	for name, base := range map[string]string{"": web.base, "/prefix": web.base + "/prefix/"} {
 		s := newSource(t, base, nil)
 		plans := s.Plan(batch)
@@ -239,8 +239,8 @@ func TestSource_callsVideosListFirstIfDetailsAreNeeded(t *testing.T) {
 		return []source.Call{{Bucket: youtube.BudgetCommon, Units: units}}
 	}
 	stats := []source.Call{{Bucket: youtube.BudgetStats, Units: 1}}
-	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]source.Target{target(train, false), target(pancakes, true)}))
-	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]source.Target{target(train, false)}))
+	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]source.Target{videoTarget(train, false), videoTarget(pancakes, true)}))
+	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]source.Target{videoTarget(train, false)}))
 
 	require.Equal(t, "youtube", s.Name())
 	for _, b := range s.Budgets() {
@@ -273,23 +273,23 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
-	batch, ok := s.Serves(target(pancakes, false))
+	batch, ok := s.Serves(videoTarget(pancakes, false))
 	require.True(t, ok)
 	require.Equal(t, 50, batch)
-	account, elsewhere := target(pancakes, false), target(pancakes, false)
+	account, elsewhere := videoTarget(pancakes, false), videoTarget(pancakes, false)
 	account.Kind = source.KindAccount
 	elsewhere.Platform = link.TikTok
 	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id must be served if the source serves any target of its kind")
-	for _, bad := range []source.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
+	require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
+	for _, bad := range []source.Target{account, elsewhere, videoTarget("kJ4_q-Zx9W", false), videoTarget("a,b&key=xxx", false), videoTarget("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	t.Run("returns unsupported for other targets without a call", func(t *testing.T) {
+	t.Run("returns unsupported for other targets and makes no call", func(t *testing.T) {
 		t.Parallel()
-		web := serve(t, nil)
+		web := startServer(t, nil)
 		s := newSource(t, web.base, nil)
-		results, err := s.Fetch(t.Context(), []source.Target{account, target("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		results, err := s.Fetch(t.Context(), []source.Target{account, videoTarget("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 		require.NoError(t, err)
 		for _, r := range results {
 			require.Equal(t, source.Unsupported, r.Class)
@@ -308,7 +308,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 
 func TestSource_classifiesErrors(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{target(pancakes, true)}
+	batch := []source.Target{videoTarget(pancakes, true)}
 	for name, tt := range map[string]struct {
 		status  int
 		file    string
@@ -328,7 +328,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, tt.status, tt.file)}).base, nil)
+			s := newSource(t, startServer(t, map[string]http.Handler{"videos": fileHandler(t, tt.status, tt.file)}).base, nil)
 			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -342,17 +342,17 @@ func TestSource_classifiesErrors(t *testing.T) {
 
 func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{target(pancakes, false), target(train, false)}
+	batch := []source.Target{videoTarget(pancakes, false), videoTarget(train, false)}
 	for name, refusal := range map[string]http.Handler{
-		"forbidden":        answerWith(t, http.StatusForbidden, "forbidden"),
+		"forbidden":        fileHandler(t, http.StatusForbidden, "forbidden"),
 		"404 without JSON": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var now atomic.Pointer[time.Time]
 			now.Store(&sourcetest.Now)
-			web := serve(t, map[string]http.Handler{
-				"videos": answerWith(t, http.StatusOK, "list/ok"), "videos:batchGetStats": refusal,
+			web := startServer(t, map[string]http.Handler{
+				"videos": fileHandler(t, http.StatusOK, "list/ok"), "videos:batchGetStats": refusal,
 			})
 			s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
 
@@ -377,9 +377,9 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 			require.Len(t, s.Plan(batch), 2, "batchGetStats must be called again after the pause")
 		})
 	}
-	t.Run("does not replace batchGetStats if the key is refused", func(t *testing.T) {
+	t.Run("does not call videos.list instead of batchGetStats if the key is refused", func(t *testing.T) {
 		t.Parallel()
-		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
+		web := startServer(t, map[string]http.Handler{"videos:batchGetStats": fileHandler(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
 		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var f *source.Failure
@@ -391,18 +391,18 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 
 func TestSource_cachesHandlesOfChannels(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{target(pancakes, true), target(train, true)}
+	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, true)}
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
-	web := serve(t, map[string]http.Handler{
-		"videos": answerWith(t, http.StatusOK, "list/ok"), "channels": answerWith(t, http.StatusOK, "channels"),
+	web := startServer(t, map[string]http.Handler{
+		"videos": fileHandler(t, http.StatusOK, "list/ok"), "channels": fileHandler(t, http.StatusOK, "channels"),
 	})
 	s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
 	fetchOnce := func() []string {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Facts.Username)
-		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "the handle of a channel without a handle must be its id")
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle must get its id as handle")
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
@@ -414,16 +414,16 @@ func TestSource_cachesHandlesOfChannels(t *testing.T) {
 
 func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{target(pancakes, true), target(train, true)}
+	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, true)}
 	for name, channels := range map[string]http.Handler{
-		"quota":   answerWith(t, http.StatusForbidden, "quota_spent"),
-		"key":     answerWith(t, http.StatusBadRequest, "auth_failed"),
+		"quota":   fileHandler(t, http.StatusForbidden, "quota_spent"),
+		"key":     fileHandler(t, http.StatusBadRequest, "auth_failed"),
 		"garbage": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"items":{}}`)) }),
 		"abort":   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, http.StatusOK, "list/ok"), "channels": channels}).base, nil)
+			s := newSource(t, startServer(t, map[string]http.Handler{"videos": fileHandler(t, http.StatusOK, "list/ok"), "channels": channels}).base, nil)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
@@ -463,10 +463,10 @@ func TestSource_returnsTheClassTemporaryForVideosMissingFromAnUnexpectedAnswer(t
 			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, source.Temporary},
 		} {
 			body := strings.Replace(answer, "KIND", plan.kind, 1)
-			s := newSource(t, serve(t, map[string]http.Handler{
+			s := newSource(t, startServer(t, map[string]http.Handler{
 				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
 			}).base, nil)
-			batch := []source.Target{target(pancakes, false), target(train, false)}
+			batch := []source.Target{videoTarget(pancakes, false), videoTarget(train, false)}
 			if plan.retry {
 				batch[0].Attempts = 1
 			}
@@ -495,7 +495,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
-	_, err = s.Fetch(canceledContext(t), []source.Target{target(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+	_, err = s.Fetch(canceledContext(t), []source.Target{videoTarget(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -30,8 +30,8 @@ const (
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
 // all pages, such as AllVideos. Options with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends the same requests as the methods of ReelTally, but returns each HTTP response before its body is read. Raw also repeats failed
-	// requests, except if the connection breaks while the caller reads the body.
+	// Raw sends the same requests as the methods of ReelTally, but returns each HTTP response before its body is read. Raw also repeats
+	// failed requests. If the connection breaks while the caller reads the body, Raw does not repeat the request.
 	Raw *Client
 }
 
@@ -57,7 +57,7 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	return &ReelTally{Raw: raw}, err
 }
 
-// Must returns value. If err is not nil, Must panics. Use it in short programs that cannot continue after an error:
+// Must returns its first argument, or panics if err is not nil. Use it in short programs that cannot continue after an error:
 //
 //	top := client.Must(c.ListVideos(ctx, client.ListVideosOptions{Limit: 5}))
 func Must[T any](value T, err error) T {
@@ -99,11 +99,11 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	case r.StatusCode < 300:
 		return value, nil
 	}
-	return value, errorOf(r.StatusCode, body)
+	return value, responseError(r.StatusCode, body)
 }
 
-// errorOf returns the error for a response that is not a success.
-func errorOf(status int, body []byte) *Error {
+// responseError returns the error for a response that is not a success.
+func responseError(status int, body []byte) *Error {
 	failed := &Error{StatusCode: status}
 	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
@@ -121,7 +121,7 @@ func wholeAnswer(ctx context.Context) context.Context {
 }
 
 // allPages returns the entries of all pages of a list. It begins with the page of firstCursor, or with the first page if firstCursor is "".
-// For the cursor of a page, readPage returns the page's entries and the cursor of the next page, or nil on the last page.
+// readPage returns the entries of the page at a cursor, and the cursor of the next page. On the last page, the second result is nil.
 func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := firstCursor; ; {
@@ -143,7 +143,7 @@ func allPages[T any](firstCursor string, readPage func(cursor string) (entries [
 	}
 }
 
-// optional returns a pointer to value. If value is the zero value, it returns nil, and the option is not sent.
+// optional returns a pointer to the value of an option. For the zero value it returns nil, so that the option is not sent.
 func optional[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
@@ -205,7 +205,7 @@ func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 		return true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return isRepeatable
-	case http.StatusConflict: // the first request with the same key may still run
+	case http.StatusConflict: // an earlier request with this Idempotency-Key may still run
 		body, err := readBody(answer)
 		var problem struct{ Code string }
 		return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"

@@ -37,7 +37,7 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 	}
 	address.RawQuery = query.Encode()
 	for columns := ""; ; {
-		answer, err := c.send(ctx, address.String(), format)
+		answer, err := c.requestFile(ctx, address.String(), format)
 		if err != nil {
 			return nil, err
 		}
@@ -53,12 +53,12 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 		if err != nil {
 			return nil, err
 		}
-		address.RawQuery = following.RawQuery // copy only the query: another host must not get the token, whatever host the header Link names
+		address.RawQuery = following.RawQuery // copy only the query, because the host in the header Link may be wrong and must not get the token
 	}
 }
 
-// send sends a GET request for a file in the given format. If the answer is not 200, send returns an *Error.
-func (c *ReelTally) send(ctx context.Context, address, format string) (*http.Response, error) {
+// requestFile sends a GET request for a file in the given format. If the status is not 200, it returns an *Error.
+func (c *ReelTally) requestFile(ctx context.Context, address, format string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (c *ReelTally) send(ctx context.Context, address, format string) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	return nil, errorOf(answer.StatusCode, body)
+	return nil, responseError(answer.StatusCode, body)
 }
 
 // copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page.

@@ -79,7 +79,7 @@ type goGenerator struct {
 	out     bytes.Buffer
 }
 
-// readSenders stores the methods of the generated interface client in g.senders. Each of these methods sends a request.
+// readSenders stores the methods of a generated interface in g.senders. Each of these methods sends a request.
 func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	for _, method := range client.Methods.List {
 		if f, ok := method.Type.(*ast.FuncType); ok {
@@ -106,7 +106,7 @@ func (g *goGenerator) writeOperation(o *operation) error {
 		passed       []string // arguments with which the method calls the sender
 		optionFields []string // fields of the options
 	)
-	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // the first parameter is the context, and the last one the request editors
+	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // the first parameter is the context, and the last parameter has the request editors
 		paramName, paramType := p.Names[0].Name, g.formatType(p.Type)
 		typeName := strings.TrimPrefix(paramType, "*")
 		if paramName == "body" {
@@ -121,7 +121,7 @@ func (g *goGenerator) writeOperation(o *operation) error {
 			params = append(params, paramName+" "+paramType)
 			passed = append(passed, paramName)
 			continue
-		case fields == nil: // an optional body without members
+		case fields == nil: // the body is optional and has no members
 			passed = append(passed, "nil")
 			continue
 		}

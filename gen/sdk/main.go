@@ -62,7 +62,7 @@ type operation struct {
 	bodyNeeded  bool
 	result      *openapi3.SchemaRef // schema of the JSON of a successful response; nil if it has no body
 	entry       *openapi3.SchemaRef // schema of an entry of a page; nil if the operation does not return pages
-	paginated   bool                // whether pages must be requested with paginated=true, which the client always sends
+	paginated   bool                // if true, the client sends paginated=true with each request for a page
 	keyed       bool                // whether the operation takes the header Idempotency-Key
 	summary     string
 	description string
@@ -116,7 +116,7 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	if op.RequestBody != nil {
 		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
 	}
-	o.result = resultOf(op)
+	o.result = resultSchema(op)
 	if hasCursor && !hasNoLastPage(o.result) {
 		o.entry = o.result.Value.Properties["data"].Value.Items
 	}
@@ -130,15 +130,15 @@ func hasNoLastPage(result *openapi3.SchemaRef) bool {
 	return next != nil && !next.Value.Nullable
 }
 
-// resultOf returns the schema of the JSON of the successful responses of an operation, or nil if they have no JSON.
-func resultOf(op *openapi3.Operation) *openapi3.SchemaRef {
+// resultSchema returns the schema of the JSON of the successful responses of an operation, or nil if they have no JSON.
+func resultSchema(op *openapi3.Operation) *openapi3.SchemaRef {
 	var results openapi3.SchemaRefs
 	for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusMultiStatus, http.StatusUnprocessableEntity} {
 		response := op.Responses.Status(status)
 		if response == nil || response.Value.Content["application/json"] == nil {
 			continue
 		}
-		result := pageOf(response.Value.Content["application/json"].Schema)
+		result := pageSchema(response.Value.Content["application/json"].Schema)
 		if !slices.ContainsFunc(results, func(known *openapi3.SchemaRef) bool { return known.Ref == result.Ref }) {
 			results = append(results, result)
 		}
@@ -152,9 +152,9 @@ func resultOf(op *openapi3.Operation) *openapi3.SchemaRef {
 	return &openapi3.SchemaRef{Value: &openapi3.Schema{OneOf: results}}
 }
 
-// pageOf returns the schema of a page. Some operations return an array or a page (oneOf): for these, pageOf selects the page. Any other
+// pageSchema returns the schema of a page. Some operations return an array or a page (oneOf): for these, pageSchema selects the page. Any other
 // schema is returned unchanged.
-func pageOf(response *openapi3.SchemaRef) *openapi3.SchemaRef {
+func pageSchema(response *openapi3.SchemaRef) *openapi3.SchemaRef {
 	for _, either := range response.Value.OneOf {
 		if either.Value.Properties["data"] != nil {
 			return either

@@ -32,14 +32,14 @@ type pythonWriter struct{ objects, aliases strings.Builder }
 // writeSchema writes the Python type with the given name for a schema: a class, or a type alias if the schema is not an object with members.
 func (p *pythonWriter) writeSchema(name string, s *openapi3.Schema) {
 	if !s.Type.Is("object") || len(s.Properties) == 0 {
-		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.plainType(name, s))
+		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.nonNullType(name, s))
 		return
 	}
 	var body strings.Builder
-	fmt.Fprintf(&body, "\nclass %s(TypedDict):\n    %s\n\n", name, docstring(firstSentence(s.Description)))
+	fmt.Fprintf(&body, "\nclass %s(TypedDict):\n    %s\n\n", name, formatDocstring(firstSentence(s.Description)))
 	for _, member := range memberNames(s) {
 		property := s.Properties[member]
-		t := p.typeOf(name+"_"+member, property)
+		t := p.pythonType(name+"_"+member, property)
 		if !slices.Contains(s.Required, member) {
 			t = "NotRequired[" + t + "]"
 		}
@@ -51,12 +51,12 @@ func (p *pythonWriter) writeSchema(name string, s *openapi3.Schema) {
 	p.objects.WriteString(body.String() + "\n")
 }
 
-// typeOf returns the Python type of a schema as source text. An object that has no name in openapi.yaml becomes a class with the given
+// pythonType returns the Python type of a schema as source text. An object that has no name in openapi.yaml becomes a class with the given
 // name.
-func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
+func (p *pythonWriter) pythonType(name string, ref *openapi3.SchemaRef) string {
 	t := refName(ref)
 	if t == "" {
-		t = p.plainType(name, ref.Value)
+		t = p.nonNullType(name, ref.Value)
 	}
 	if ref.Value.Nullable {
 		t += " | None"
@@ -64,12 +64,12 @@ func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
 	return t
 }
 
-func (p *pythonWriter) plainType(name string, s *openapi3.Schema) string {
+func (p *pythonWriter) nonNullType(name string, s *openapi3.Schema) string {
 	switch {
 	case len(s.OneOf) > 0:
 		var either []string
 		for _, one := range s.OneOf {
-			either = append(either, p.typeOf(name, one))
+			either = append(either, p.pythonType(name, one))
 		}
 		return "Union[" + strings.Join(either, ", ") + "]"
 	case len(s.Enum) > 0:
@@ -93,7 +93,7 @@ func (p *pythonWriter) plainType(name string, s *openapi3.Schema) string {
 	case s.Type.Is("boolean"):
 		return "bool"
 	case s.Type.Is("array"):
-		return "list[" + p.typeOf(name, s.Items) + "]"
+		return "list[" + p.pythonType(name, s.Items) + "]"
 	case len(s.Properties) > 0:
 		class := toPascalCase(name)
 		p.writeSchema(class, s)
@@ -131,7 +131,7 @@ class ReelTally(Client):
 	}
 	qualify := func(ref *openapi3.SchemaRef) string {
 		p := pythonWriter{}
-		text := p.typeOf("Inline", ref)
+		text := p.pythonType("Inline", ref)
 		return qualifyNames(text, named)
 	}
 	for i := range operations {
@@ -175,7 +175,7 @@ class ReelTally(Client):
 			result = qualify(o.result)
 		}
 		parameters := strings.Join(append(slices.Clone(positional), query...), ", ")
-		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", toSnakeCase(o.id), parameters, result, docstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
+		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", toSnakeCase(o.id), parameters, result, formatDocstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
 		request := fmt.Sprintf("self.request(%q, %s%s)", o.method, path, strings.Join(append([]string{""}, call...), ", "))
 		if result == "None" {
 			fmt.Fprintf(&out, "        %s\n", request)
@@ -188,7 +188,7 @@ class ReelTally(Client):
 		arguments := slices.Clone(o.pathParams)
 		for _, p := range o.query {
 			switch p.name {
-			case "page": // the method for all pages has no parameter page, because it requests the pages by cursor
+			case "page": // the method for all pages has no page number, because it requests the pages by cursor
 				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
 			case "cursor":
 				arguments = append(arguments, "cursor=after")
@@ -197,7 +197,7 @@ class ReelTally(Client):
 			}
 		}
 		fmt.Fprintf(&out, "\n    def %s(%s) -> Iterator[%s]:\n        %s\n        return self.pages(lambda after: cast(dict[str, Any], self.%s(%s)), cursor)\n", toSnakeCase(o.allPagesMethod()), parameters, qualify(o.entry),
-			docstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", toSnakeCase(o.id))), toSnakeCase(o.id), strings.Join(arguments, ", "))
+			formatDocstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", toSnakeCase(o.id))), toSnakeCase(o.id), strings.Join(arguments, ", "))
 	}
 	return out.String()
 }
@@ -235,8 +235,8 @@ func splitNames(text string) []string {
 	return append(parts, text[start:])
 }
 
-// docstring returns a text as a Python docstring.
-func docstring(text string) string {
+// formatDocstring returns a text as a Python docstring.
+func formatDocstring(text string) string {
 	if text == "" {
 		text = "Has no description."
 	}

@@ -1,6 +1,6 @@
-// Package tracing records spans. A span is one step of a trace: a request, a fetch, a statement, or a call to another server. A few places begin
-// a trace: they call Root with the trace.TracerProvider, which they get as an option and which is nil if traces are off. All other places call
-// Start, which finds the trace in the context. If there is no trace, Start does nothing.
+// Package tracing records spans. A span is one step of a trace: a request, a fetch, a statement, or a call to another server. A few
+// functions begin a trace: they call Root with a trace.TracerProvider, which is nil if traces are off. All other functions call Start,
+// which finds the trace in the context. If there is no trace, Start does nothing.
 //
 // No span contains a parameter of a statement, a token, a URL, or the text of an error, because each of them can be a secret.
 package tracing
@@ -31,15 +31,15 @@ func Root(ctx context.Context, provider trace.TracerProvider, name string, optio
 // Start starts a span below the span of ctx. If ctx has no span that is recorded, Start returns ctx and a span that records nothing. The
 // caller must end the span with End.
 func Start(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	return start(ctx, name, trace.SpanKindInternal, attributes)
+	return startSpan(ctx, name, trace.SpanKindInternal, attributes)
 }
 
 // StartCall starts a span like Start, for a call to another server or to the database.
 func StartCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	return start(ctx, name, trace.SpanKindClient, attributes)
+	return startSpan(ctx, name, trace.SpanKindClient, attributes)
 }
 
-func start(ctx context.Context, name string, kind trace.SpanKind, attributes []attribute.KeyValue) (context.Context, trace.Span) {
+func startSpan(ctx context.Context, name string, kind trace.SpanKind, attributes []attribute.KeyValue) (context.Context, trace.Span) {
 	above := trace.SpanFromContext(ctx)
 	if !above.IsRecording() {
 		return ctx, noop.Span{}

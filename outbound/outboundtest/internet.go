@@ -93,7 +93,7 @@ func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, isAllowed func(ho
 	for _, host := range n.Asked() {
 		require.True(t, isAllowed(host), "the host %q must not be looked up", host)
 	}
-	require.Zero(t, n.Inside.CountConnections(t), "number of connections to this machine")
+	require.Zero(t, n.Inside.CountConnections(t), "the tested code must not connect to this machine")
 }
 
 // LocalListener is a TCP listener at all addresses of this machine. It counts the connections that it accepts, and closes each of them

@@ -21,8 +21,7 @@ type Link struct {
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check by which outbound.Guard refuses to connect to the host of the link, if no other code has checked the
-	// text of the link before.
+	// Dialer is the name of the check that refuses the link if a program passes it to outbound.Guard without other checks.
 	Dialer string
 }
 
@@ -37,8 +36,8 @@ const (
 	Platform     = "platform"     // no check refuses the link, because it leads to the public address of a platform
 )
 
-// Links returns the hostile links in links.txt. In each link, it replaces the word PORT by the port of listener. A link to this machine
-// then leads to the listener.
+// Links returns the hostile links in links.txt. In each link, it replaces the word PORT by the listener's port, so that a link to this
+// machine leads to the listener.
 func Links(t *testing.T, listener *LocalListener) []Link {
 	t.Helper()
 	var links []Link

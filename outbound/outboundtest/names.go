@@ -30,7 +30,7 @@ type NameServer struct {
 }
 
 // NewNameServer starts a name server, which is stopped at the end of the test. The server calls answerFor for each question about a host,
-// whether the question is for IPv4 or for IPv6 addresses. The host is in lower case and has no trailing dot.
+// for IPv4 and for IPv6 addresses. The host is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, answerFor func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // no context is needed, because listening does not block
@@ -40,7 +40,7 @@ func NewNameServer(t *testing.T, answerFor func(host string) Answer) *NameServer
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
 	var done sync.WaitGroup
-	done.Go(s.serve)
+	done.Go(s.answerQuestions)
 	t.Cleanup(func() {
 		_ = conn.Close()
 		done.Wait()
@@ -76,22 +76,22 @@ func (s *NameServer) Questions(host string) int {
 	return s.asked[host]
 }
 
-// serve answers questions until the connection is closed.
-func (s *NameServer) serve() {
+// answerQuestions answers questions until the connection is closed.
+func (s *NameServer) answerQuestions() {
 	buffer := make([]byte, 4096)
 	for {
 		n, from, err := s.conn.ReadFrom(buffer)
 		if err != nil {
 			return
 		}
-		if reply := s.answer(buffer[:n]); reply != nil {
+		if reply := s.replyTo(buffer[:n]); reply != nil {
 			_, _ = s.conn.WriteTo(reply, from)
 		}
 	}
 }
 
-// answer returns the reply to a DNS message, or nil if the message is not a question.
-func (s *NameServer) answer(message []byte) []byte {
+// replyTo returns the reply to a DNS message, or nil if the message is not a question.
+func (s *NameServer) replyTo(message []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(message)
 	if err != nil {

@@ -10,8 +10,8 @@ const formulaSigns = "=+-@＝＋－＠"
 // formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it reads the file as separated by semicolons or
-// tabs instead of commas. Quotes around the whole text do not prevent the split, because quotes count only at the beginning of a cell.
+// cellSeparators are the characters at which a spreadsheet may split a text into cells. A spreadsheet does this if it reads a file with
+// commas as a file with semicolons or tabs. Quotes around a text do not always prevent this.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
@@ -39,8 +39,8 @@ func Unescape(text string) string {
 	})
 }
 
-// changeEachCell splits a text into the parts that a spreadsheet may treat as cells, calls changeCell for each part and joins the results. The
-// arguments of changeCell are the part, including its final separator, and whether the part begins with a formula, possibly after quotes.
+// changeEachCell splits a text after each of cellSeparators. It calls changeCell for each part and joins the results. isFormula is true if
+// the part begins with a formula, or with quotes and a formula.
 func changeEachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart

@@ -13,9 +13,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Fault is an error in the arguments of an MCP tool call that is found before the arguments are sent to the API as an HTTP request.
+// Fault is an error in the arguments of an MCP tool call. It is found before the call becomes an HTTP request to the API.
 type Fault struct {
-	Argument string // name of the argument; "" if the fault is not in a single argument, for example if the arguments are not JSON
+	Argument string // name of the argument; "" if the fault concerns all arguments, for example if they are not JSON
 	Code     string // error code for programs, for example "unknown_member"
 	Detail   string // the error message: a sentence without its full stop
 }
@@ -33,9 +33,9 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx must be the context of the HTTP request that was made for the
-// call. If there are faults, this request is still sent, so that it counts towards the rate limits like any other invalid request. The
-// server then refuses it when it validates the request.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx must be the context of the HTTP request for this call. A call
+// with faults is still sent as an HTTP request, because it must count towards the rate limits. The server refuses it when it validates the
+// request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -49,10 +49,10 @@ const maxFaults = 100
 const placeholder = "-"
 
 // newRequest returns the HTTP request for the API operation of the tool. argumentsJSON is the JSON object with the arguments of the tool
-// call. The token and the address of the caller are copied from mcpRequest, the HTTP request to /mcp. If the operation returns a list, the
-// second result has the names of the members that each entry of the list must contain. It is nil if the entries must contain all members.
+// call. The token and the address of the caller are copied from mcpRequest, the HTTP request to /mcp. If the operation returns a list,
+// fields has the names of the members to keep in each entry. If fields is nil, all members are kept.
 //
-// An argument that is null counts as missing, unless it is a member of the request body that can be null.
+// Some members of the request body can be null. Any other argument with the value null counts as missing.
 func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumentsJSON json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
@@ -84,7 +84,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 			members = append(members, string(name)+":"+string(value))
 			continue
 		}
-		text, fault := a.text(value)
+		text, fault := a.requestText(value)
 		if fault != nil {
 			faults = append(faults, *fault)
 			text = placeholder
@@ -174,10 +174,10 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object or an
-// unexpected array. It also returns a fault if the value is empty in a path or header. The server later validates the text against the
-// argument's schema.
-func (a argument) text(raw json.RawMessage) (string, *Fault) {
+// requestText converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object
+// or an unexpected array. It also returns a fault if the value is empty in a path or header. The server later validates the text against
+// the argument's schema.
+func (a argument) requestText(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any

@@ -3,12 +3,12 @@
 //
 // New builds the HTTP handler. Start reading in mcp.go. A tool call takes these steps:
 //
-//  1. mcp.go and message.go: handler.ServeHTTP checks the size of the message and passes it to the SDK, which calls toolCaller.call.
+//  1. mcp.go and message.go: handler.ServeHTTP checks the size of the message and passes it to the SDK, which calls toolCaller.handleCall.
 //  2. arguments.go: tool.newRequest puts the arguments into an HTTP request for the tool's operation.
 //  3. Options.Do sends this request through all middleware of package server, like a request of any client. Authentication, limits, scope,
 //     validation and masking happen in package server, not in this package.
-//  4. result.go: tool.result converts the HTTP response into a tool result with the selected members (fields.go), and names the members with
-//     untrusted text (untrusted.go).
+//  4. result.go: tool.convertResponse converts the HTTP response into a tool result with the selected members (fields.go), and names the
+//     members with untrusted text (untrusted.go).
 //
 // Untrusted text is text that other people wrote, such as the caption of a video. The contract marks it with x-foreign-text.
 //

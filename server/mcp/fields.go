@@ -56,8 +56,8 @@ func findEntry(responses *openapi3.Responses) (*entry, error) {
 	return nil, errors.New("the operation has the parameter 'limit', but its response has no array named 'data'")
 }
 
-// argument returns the argument that selects the members of each entry.
-func (e *entry) argument() argument {
+// selectionArgument returns the argument that selects the members of each entry.
+func (e *entry) selectionArgument() argument {
 	schema := map[string]any{"type": openapi3.TypeArray,
 		"items":       map[string]any{"type": openapi3.TypeString, "enum": append([]string{allFields}, e.members...)},
 		"description": "The members that each entry has."}
@@ -97,9 +97,9 @@ func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	return selected, nil
 }
 
-// usePages sets the default values of the arguments "limit" and "paginated", so that a result is a short page with pagination data. It
-// changes arguments and returns them.
-func usePages(arguments []argument) []argument {
+// setPageDefaults sets the default values of the arguments "limit" and "paginated", so that a result is a short page with pagination data.
+// It changes arguments and returns them.
+func setPageDefaults(arguments []argument) []argument {
 	for i := range arguments {
 		a := &arguments[i]
 		switch {

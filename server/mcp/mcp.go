@@ -61,7 +61,7 @@ func New(o Options) http.Handler {
 	server.AddPrompt(weeklyReport, writeWeeklyReport)
 	for _, t := range o.Tools {
 		c := toolCaller{tool: t, do: o.Do, logger: o.Logger}
-		server.AddTool(t.definition(), c.call)
+		server.AddTool(t.definition(), c.handleCall)
 	}
 	return handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
@@ -125,9 +125,9 @@ type toolCaller struct {
 	logger *slog.Logger
 }
 
-// call sends the HTTP request of a tool call to the API and converts the response to a tool result. A response with status 400 or above
-// becomes an error result, so that the model reads the reason and can correct its call.
-func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
+// handleCall sends the HTTP request of a tool call to the API and converts the response to a tool result. A response with status 400 or
+// above becomes an error result, so that the model reads the reason and can correct its call.
+func (c toolCaller) handleCall(ctx context.Context, call *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
 	defer func() { // a panic must be recovered here, because the SDK calls this method in a goroutine of its own, where a panic would end the process
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -149,5 +149,5 @@ func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result
 	if err != nil {
 		return nil, err
 	}
-	return c.tool.result(c.do(inner), fields)
+	return c.tool.convertResponse(c.do(inner), fields)
 }

@@ -82,8 +82,8 @@ func onlyTool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
-// call calls the MCP tool with the given name and returns its result. The arguments are a JSON object.
-func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
+// callTool calls the MCP tool with the given name and returns its result. The arguments are a JSON object.
+func callTool(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestToolArguments_getAPrefixIfTwoArgumentsHaveTheSameName(t *testing.T) {
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["name", "body_name"], "properties": {
 		"name": {"type": "string"}, "query_name": {"type": "string"}, "if_match": {"type": "string"},
 		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, onlyTool(t, session).InputSchema))
-	call(t, session, "rename_thing", `{"name": "a/b c%20?é..", "query_name": "x&y=z", "body_name": "new", "if_match": "*", "big": 12345678901234567890}`)
+	callTool(t, session, "rename_thing", `{"name": "a/b c%20?é..", "query_name": "x&y=z", "body_name": "new", "if_match": "*", "big": 12345678901234567890}`)
 	require.Equal(t, "/things/a%2Fb%20c%2520%3F%C3%A9..?name=x%26y%3Dz", sent.RequestURI)
 	require.Equal(t, "/things/a/b c%20?é..", sent.URL.Path)
 	require.Equal(t, "*", sent.Header.Get("If-Match"))
@@ -162,11 +162,11 @@ func TestToolResult_saysWhetherCallTookEffectIfResponseIsTooLarge(t *testing.T) 
 	t.Parallel()
 	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
 	session := connect(t, clashingPaths, func(*http.Request) mcp.Response { return answer })
-	result := call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
+	result := callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
 	require.True(t, result.IsError)
 	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes, and the maximum is 1048576. The call took effect, with status 200.")
 	answer.Status = 400
-	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
+	require.NotContains(t, asJSON(t, callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
 
 func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
 		faults = mcp.FaultsFrom(r.Context())
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
-	call(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+strings.Repeat(`, "colour": 1`, 5000)+`}`)
+	callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+strings.Repeat(`, "colour": 1`, 5000)+`}`)
 	require.Len(t, faults, 100)
 }
 
@@ -187,7 +187,7 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 		faults = mcp.FaultsFrom(r.Context())
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
-	result := call(t, session, "rename_thing", `{"colour": 1, "query_name": null}`)
+	result := callTool(t, session, "rename_thing", `{"colour": 1, "query_name": null}`)
 	require.True(t, result.IsError)
 	require.Nil(t, result.StructuredContent)
 	require.Equal(t, []mcp.Fault{
@@ -230,7 +230,7 @@ func TestListTool_hasASmallDefaultLimitAndAnArgumentThatSelectsFields(t *testing
 	require.Equal(t, "Lists. Read one with `list_things` with `link=…`, or none by `GET /nothing`.", listed.Description)
 }
 
-func TestListTool_sendsItsDefaultsUnlessTheCallHasValues(t *testing.T) {
+func TestListTool_sendsDefaultsForMissingArguments(t *testing.T) {
 	t.Parallel()
 	var sent string
 	session := connect(t, listPaths, func(r *http.Request) mcp.Response {
@@ -242,7 +242,7 @@ func TestListTool_sendsItsDefaultsUnlessTheCallHasValues(t *testing.T) {
 		`{"limit": null, "paginated": null, "fields": null}`: "/things?limit=20&paginated=true",
 		`{"limit": 3, "paginated": false}`:                   "/things?limit=3&paginated=false",
 	} {
-		require.False(t, call(t, session, "list_things", arguments).IsError)
+		require.False(t, callTool(t, session, "list_things", arguments).IsError)
 		require.Equal(t, want, sent, arguments)
 	}
 }
@@ -273,7 +273,7 @@ func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 200, Body: []byte(test.body)} })
-			result := call(t, session, "list_things", test.arguments)
+			result := callTool(t, session, "list_things", test.arguments)
 			require.Len(t, result.Content, 1)
 			require.Equal(t, test.text, result.Content[0].(*sdk.TextContent).Text)
 			require.JSONEq(t, test.content, asJSON(t, result.StructuredContent))
@@ -283,7 +283,7 @@ func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.7-06
-func TestToolCall_treatsNullAsMissingUnlessTheMemberCanBeNull(t *testing.T) {
+func TestToolCall_sendsNullOnlyForMembersThatCanBeNull(t *testing.T) {
 	t.Parallel()
 	var body []byte
 	session := connect(t, `
@@ -299,7 +299,7 @@ func TestToolCall_treatsNullAsMissingUnlessTheMemberCanBeNull(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 		return mcp.Response{Status: 200, Body: []byte(`{}`)}
 	})
-	call(t, session, "a", `{"q": null, "if_match": null, "b": null, "c": null}`)
+	callTool(t, session, "a", `{"q": null, "if_match": null, "b": null, "c": null}`)
 	require.JSONEq(t, `{"b": null}`, string(body))
 }
 
@@ -334,7 +334,7 @@ func TestWeeklyReportPrompt_namesTheDaysOfTheWeek(t *testing.T) {
 func TestToolResult_describesTheStatusCodeIfTheResponseIsEmpty(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
-	result := call(t, session, "list_things", `{}`)
+	result := callTool(t, session, "list_things", `{}`)
 	require.Equal(t, map[string]any{}, result.StructuredContent)
 	require.Equal(t, "It comes later.", result.Content[0].(*sdk.TextContent).Text)
 }

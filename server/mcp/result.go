@@ -22,9 +22,10 @@ const (
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
-// result converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured content, and a
-// summary in one line as text. fieldNames has the names of the members that are kept in each entry of a list; nil means all members.
-func (t *tool) result(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
+// convertResponse converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured
+// content, and a summary in one line as text. fieldNames has the names of the members that are kept in each entry of a list; nil means all
+// members.
+func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
 		if value := answer.Header.Get(name); value != "" {

@@ -104,8 +104,8 @@ func inputSchema(arguments []argument) map[string]any {
 // is an object, so the array is sent as {"items": […]}.
 const itemsMember = "items"
 
-// findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if a JSON response of the operation, other
-// than an error, is neither an object nor an array.
+// findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if the JSON of a successful response is
+// neither an object nor an array.
 func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
 	var untrusted *untrustedText
 	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {

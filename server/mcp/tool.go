@@ -16,7 +16,7 @@ import (
 // These values of argument.in are not defined by OpenAPI. The other values are the names that OpenAPI uses: path, query and header.
 const (
 	inBody   = "body"   // the argument is sent in the request body
-	inResult = "result" // the argument is not sent; it selects which members the entries of the result have
+	inResult = "result" // the argument is not sent; it selects members of the entries in the result
 )
 
 // tool is the MCP tool for one operation of the OpenAPI contract.
@@ -96,7 +96,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 		if t.entry, err = findEntry(op.Responses); err != nil {
 			return nil, err
 		}
-		t.arguments = append(usePages(t.arguments), t.entry.argument())
+		t.arguments = append(setPageDefaults(t.arguments), t.entry.selectionArgument())
 	}
 	for _, a := range t.arguments {
 		if text, ok := a.schema["description"].(string); ok {
@@ -120,8 +120,8 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	return t, nil
 }
 
-// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. It derives them from the HTTP method and from two
-// members of the operation: x-idempotent of a POST, and x-open-world of an operation that resolves links or calls a platform.
+// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. It derives them from the HTTP method and from the
+// members x-idempotent and x-open-world of the operation.
 func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
 	openWorld, _ := op.Extensions["x-open-world"].(bool)

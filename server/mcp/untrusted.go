@@ -55,8 +55,8 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 	return found, nil
 }
 
-// merge returns the union of f and g, which describe the same JSON value: a part of the value is untrusted text if f or g says so. f and g
-// can be nil.
+// merge returns the union of f and g. Both describe the same JSON value. A part of the value is untrusted text if it is in f or in g. f and
+// g can be nil.
 func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	switch {
 	case f == nil:

@@ -99,13 +99,13 @@ func (r *Redis) Kill() {
 }
 
 // Freeze suspends the process of the redis-server. Clients can still connect, but get no answers until Thaw is called.
-func (r *Redis) Freeze() { r.signal(syscall.SIGSTOP) }
+func (r *Redis) Freeze() { r.sendSignal(syscall.SIGSTOP) }
 
 // Thaw resumes the process of the redis-server after Freeze suspended it.
-func (r *Redis) Thaw() { r.signal(syscall.SIGCONT) }
+func (r *Redis) Thaw() { r.sendSignal(syscall.SIGCONT) }
 
-// signal sends a signal to the process of the redis-server.
-func (r *Redis) signal(s syscall.Signal) {
+// sendSignal sends a signal to the process of the redis-server.
+func (r *Redis) sendSignal(s syscall.Signal) {
 	r.t.Helper()
 	require.NoError(r.t, r.process.Process.Signal(s))
 }

@@ -25,7 +25,7 @@ func isPlatformHost(host string) bool {
 }
 
 // redirectToLinks returns the handler of a simulated platform. Its short link PREFIX/ZMcodeN/ redirects to the link with the index N. links
-// is a pointer, because the links are known only after the server has started.
+// is a pointer, because the test fills it after the server has started.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -38,10 +38,10 @@ func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	})
 }
 
-// shortLinkTo returns the short link that the handler of redirectToLinks redirects to the link with index n.
+// shortLinkTo returns the short link for the link with the index n. The handler of redirectToLinks sends the redirect.
 func shortLinkTo(t *testing.T, n int) link.Link {
 	t.Helper()
-	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
+	return parseLink(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
 // refusingCheck returns the name of the check whose error is err, such as outboundtest.Name. If no check refused the link, it returns
@@ -90,7 +90,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 			require.Error(t, err, l.URL)
 			require.Equal(t, l.Redirect, refusingCheck(err), "%q: %v", l.URL, err)
 		}
-		require.GreaterOrEqual(t, int(requests.Load()), len(links), "number of requests to the platform")
+		require.GreaterOrEqual(t, int(requests.Load()), len(links), "the platform must get at least one request for each link")
 	})
 	t.Run("the dialer must refuse a hostile link", func(t *testing.T) {
 		for _, l := range links {

@@ -26,7 +26,7 @@ const publicAddress = "93.184.215.14"
 type answer struct {
 	status   int
 	location string
-	head     int           // status of the response to HEAD, which has no headers; 0 if HEAD and GET get the same response
+	head     int           // status of the response to HEAD, without headers; 0 if HEAD and GET get the same response
 	cookie   string        // value of the header Set-Cookie; "" if the response has no such header
 	endless  chan struct{} // if not nil, the response body never ends, and this channel is closed when the client closes the connection
 	silent   bool          // true if the server never sends a response
@@ -123,8 +123,8 @@ func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host 
 	}
 }
 
-// resolver returns a resolver with the given options. If o.Lookup is nil, the resolver uses lookup. If o.Dial is nil, it uses w.dial.
-func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
+// newResolver returns a resolver with the given options. If o.Lookup or o.Dial is nil, the resolver uses the simulated internet.
+func (w *simulatedInternet) newResolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
 		o.Lookup = lookup
@@ -154,22 +154,22 @@ func (w *simulatedInternet) dial(ctx context.Context, network, address string) (
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// requests returns the method and page of each request in order, such as "HEAD vm.tiktok.com/ZMabc1234/".
-func (w *simulatedInternet) requests() []string {
+// receivedRequests returns the method and page of each request in order, such as "HEAD vm.tiktok.com/ZMabc1234/".
+func (w *simulatedInternet) receivedRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.received...)
 }
 
-// headers returns the headers of each request in order.
-func (w *simulatedInternet) headers() []http.Header {
+// receivedHeaders returns the headers of each request in order.
+func (w *simulatedInternet) receivedHeaders() []http.Header {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]http.Header(nil), w.sent...)
 }
 
-// dialed returns the addresses to which the resolver connected, in order.
-func (w *simulatedInternet) dialed() []string {
+// dialedAddresses returns the addresses to which the resolver connected, in order.
+func (w *simulatedInternet) dialedAddresses() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.contacts...)

@@ -30,7 +30,7 @@ import (
 const (
 	CodeNotFound        = "not_found"        // the video or account of the short link does not exist any more
 	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is no video and no account of the link's platform
-	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for a different reason, for example a redirect loop
+	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for any other reason, for example a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
@@ -222,9 +222,9 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true for a page to which platforms redirect a short link whose video or account was deleted: the front page, the page
-// for missing pages, and some login pages. The URL of a login page can contain the URL of the page that is shown after the login. The login
-// page is a dead page in three cases: it contains no such URL, the URL is invalid, or the URL is that of a dead page.
+// isDeadPage returns true if platforms use the page as the target of dead short links. These pages are the front page, the page for missing
+// pages, and some login pages. The URL of a login page can contain the URL of the next page. The login page is a dead page if this URL is
+// missing, is invalid or leads to a dead page.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":

@@ -29,8 +29,8 @@ const (
 	facebookID = "1139247764231866"
 )
 
-// parse returns the parsed link of a URL.
-func parse(t *testing.T, raw string) link.Link {
+// parseLink returns the parsed link of a URL.
+func parseLink(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
 	require.NoError(t, err)
@@ -131,12 +131,12 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newInternet(t, c.sites)
-			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
+			got, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), parseLink(t, c.short))
 			require.NoError(t, err)
 			require.Equal(t, c.want, got.Canonical)
 			require.NotEqual(t, link.Short, got.Kind)
 			if c.requests != nil {
-				require.Equal(t, c.requests, w.requests())
+				require.Equal(t, c.requests, w.receivedRequests())
 			}
 		})
 	}
@@ -189,10 +189,10 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newInternet(t, c.sites)
-			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
+			got, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), parseLink(t, c.short))
 			requireCode(t, err, c.code)
 			require.Equal(t, link.Link{}, got)
-			require.LessOrEqual(t, len(w.requests()), 6, "the resolver may send HEAD to five addresses, and GET to the last one")
+			require.LessOrEqual(t, len(w.receivedRequests()), 6, "the resolver may send HEAD to five addresses, and GET to the last one")
 		})
 	}
 }
@@ -215,11 +215,11 @@ func TestResolver_doesNotReadResponseBodies(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
 	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
-	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	got, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
 	<-stopped // the client must close the connection without reading the endless body
-	for _, header := range w.headers() {
+	for _, header := range w.receivedHeaders() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)
 		}
@@ -233,13 +233,13 @@ func TestResolver_ignoresCookiesOfResponses(t *testing.T) {
 		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
 		"vm.tiktok.com/ZMabc1235/": redirect301(tiktokLink),
 	})
-	r := w.resolver(t, shortlink.Options{})
+	r := w.newResolver(t, shortlink.Options{})
 	for range 2 {
-		_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+		_, err := r.Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 		require.NoError(t, err)
 	}
-	require.Len(t, w.headers(), 4, "the second call must send the same two requests")
-	for _, header := range w.headers() {
+	require.Len(t, w.receivedHeaders(), 4, "the second call must send the same two requests")
+	for _, header := range w.receivedHeaders() {
 		require.Empty(t, header.Get("Cookie"))
 	}
 }
@@ -247,29 +247,29 @@ func TestResolver_ignoresCookiesOfResponses(t *testing.T) {
 func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")})
-	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	_, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.ErrorContains(t, err, "loop")
-	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
+	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.receivedRequests())
 }
 
 func TestResolver_doesNotChangeLinkThatIsNotShort(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, nil)
-	video := parse(t, tiktokLink)
-	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), video)
+	video := parseLink(t, tiktokLink)
+	got, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), video)
 	require.NoError(t, err)
 	require.Equal(t, video, got)
-	require.Empty(t, w.requests())
+	require.Empty(t, w.receivedRequests())
 }
 
 func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	t.Parallel()
-	short := parse(t, "https://vm.tiktok.com/ZMabc1234/")
+	short := parseLink(t, "https://vm.tiktok.com/ZMabc1234/")
 
 	t.Run("a platform that does not answer", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
-		_, err := w.resolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
+		_, err := w.newResolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorContains(t, err, "vm.tiktok.com did not answer within 50ms")
 	})
@@ -281,7 +281,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 			<-w.arrived
 			cancel()
 		}()
-		_, err := w.resolver(t, shortlink.Options{}).Resolve(ctx, short)
+		_, err := w.newResolver(t, shortlink.Options{}).Resolve(ctx, short)
 		requireCode(t, err, shortlink.CodeLinkUnresolved)
 		require.ErrorIs(t, err, context.Canceled)
 	})
@@ -289,7 +289,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, nil)
 		refused := errors.New("connection refused")
-		_, err := w.resolver(t, shortlink.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}).Resolve(t.Context(), short)
+		_, err := w.newResolver(t, shortlink.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, refused)
 	})
@@ -297,7 +297,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, nil)
 		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
-		_, err := w.resolver(t, shortlink.Options{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, gone }}).Resolve(t.Context(), short)
+		_, err := w.newResolver(t, shortlink.Options{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, gone }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, gone)
 	})
@@ -305,14 +305,14 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301(tiktokLink)})
 		w.roots = newInternet(t, nil).roots
-		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
+		_, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
-		require.Empty(t, w.requests())
+		require.Empty(t, w.receivedRequests())
 	})
 	t.Run("headers that are too large", func(t *testing.T) {
 		t.Parallel()
 		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
-		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
+		_, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 	})
 }
@@ -322,7 +322,7 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": redirect301(tiktokLink)})
 	lookups := 0
 	var log bytes.Buffer
-	r := w.resolver(t, shortlink.Options{
+	r := w.newResolver(t, shortlink.Options{
 		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
 			lookups++
 			if lookups%2 == 1 {
@@ -332,12 +332,12 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 		},
 		Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 	})
-	_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	_, err := r.Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 	requireCode(t, err, shortlink.CodeLinkUnresolved)
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
-	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
+	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.receivedRequests())
+	require.Equal(t, []string{publicAddress + ":443"}, w.dialedAddresses())
 	require.Contains(t, log.String(), `"level":"WARN"`, "the resolver must log a warning if a platform host resolves to an internal address")
 	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
@@ -352,21 +352,21 @@ func TestResolver_sendsRequestsToBaseURL(t *testing.T) {
 		"simulated.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": redirect301("/reel/" + facebookID),
 	})
 	for _, base := range []string{w.plain.URL + "/shortlinks", w.plain.URL + "/shortlinks/"} {
-		r := w.resolver(t, shortlink.Options{BaseURL: base})
-		got, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+		r := w.newResolver(t, shortlink.Options{BaseURL: base})
+		got, err := r.Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 		require.NoError(t, err)
 		require.Equal(t, tiktokLink, got.Canonical)
-		got, err = r.Resolve(t.Context(), parse(t, "https://www.facebook.com/share/1AbCdEfGh/"))
+		got, err = r.Resolve(t.Context(), parseLink(t, "https://www.facebook.com/share/1AbCdEfGh/"))
 		require.NoError(t, err, "a relative redirect must be relative to the platform and not to the base URL")
 		require.Equal(t, "https://www.facebook.com/reel/"+facebookID, got.Canonical)
 		for _, short := range []string{"https://vm.tiktok.com/ZMabc0001/", "https://vm.tiktok.com/ZMabc0002/"} {
-			_, err = r.Resolve(t.Context(), parse(t, short))
+			_, err = r.Resolve(t.Context(), parseLink(t, short))
 			requireCode(t, err, shortlink.CodeUnsupportedLink)
 		}
-		_, err = r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc0003/"))
+		_, err = r.Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc0003/"))
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
-	for _, address := range w.dialed() {
+	for _, address := range w.dialedAddresses() {
 		require.Equal(t, w.plain.Listener.Addr().String(), address, "the resolver must connect only to the base URL")
 	}
 }
@@ -391,8 +391,8 @@ func TestResolver_refusesShortLinkWithAddressOutsideItsPlatform(t *testing.T) {
 		"https://fb.watch/3zYsXdnxjf/", // an address of Facebook, which is not the platform of the link
 	} {
 		forged := link.Link{Platform: link.TikTok, Kind: link.Short, ID: "ZMabc1234", Canonical: canonical}
-		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), forged)
+		_, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), forged)
 		requireCode(t, err, shortlink.CodeUnsupportedLink)
 	}
-	require.Empty(t, w.dialed())
+	require.Empty(t, w.dialedAddresses())
 }

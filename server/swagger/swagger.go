@@ -136,8 +136,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip returns true if a client with this Accept-Encoding header accepts gzip: the weight of gzip is above 0, or gzip is not listed
-// and the weight of * is above 0.
+// acceptsGzip returns true if a client with this Accept-Encoding header accepts gzip. The weight of gzip must be above 0. If gzip is not
+// listed, the weight of * must be above 0.
 func acceptsGzip(accepted string) bool {
 	allowed := map[string]bool{}
 	for coding := range strings.SplitSeq(strings.ToLower(accepted), ",") {

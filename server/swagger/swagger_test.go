@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get sends a request to swagger.Handler and returns the response. The headers are given as a name, its value, the next name, and so on.
-func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
+// requestFile sends a request to swagger.Handler and returns the response. The headers are given as pairs: a name and its value.
+func requestFile(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -51,7 +51,7 @@ func visitTags(t *testing.T, page string, handleTag func(name string, attributes
 func loadedFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+	visitTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 		switch name {
 		case "script":
 			found = append(found, attributes["src"])
@@ -69,7 +69,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
 		for _, name := range append(loadedFiles(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
-			resp := get(t, http.MethodGet, "/docs/"+name)
+			resp := requestFile(t, http.MethodGet, "/docs/"+name)
 			require.Equal(t, http.StatusOK, resp.Code, name)
 			require.NotEmpty(t, resp.Body.String(), name)
 			types[name] = resp.Header().Get("Content-Type")
@@ -92,7 +92,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 	t.Run("the security headers of all responses, including errors", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
-			resp := get(t, http.MethodGet, target)
+			resp := requestFile(t, http.MethodGet, target)
 			require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "+
 				"frame-ancestors 'none'; base-uri 'none'; form-action 'none'", resp.Header().Get("Content-Security-Policy"), target)
 			require.Equal(t, "nosniff", resp.Header().Get("X-Content-Type-Options"), target)
@@ -105,24 +105,24 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
 		} {
-			require.Equal(t, http.StatusNotFound, get(t, http.MethodGet, target).Code, target)
+			require.Equal(t, http.StatusNotFound, requestFile(t, http.MethodGet, target).Code, target)
 		}
 	})
 
 	t.Run("methods other than GET and HEAD", func(t *testing.T) {
 		t.Parallel()
-		resp := get(t, http.MethodPost, "/docs/")
+		resp := requestFile(t, http.MethodPost, "/docs/")
 		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
 		require.Equal(t, "GET, HEAD", resp.Header().Get("Allow"))
 
-		resp = get(t, http.MethodHead, "/docs/")
+		resp = requestFile(t, http.MethodHead, "/docs/")
 		require.Equal(t, http.StatusOK, resp.Code)
-		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
+		require.Equal(t, requestFile(t, http.MethodGet, "/docs/").Header(), resp.Header())
 	})
 
 	t.Run("/docs without a slash at the end", func(t *testing.T) {
 		t.Parallel()
-		resp := get(t, http.MethodGet, "/docs")
+		resp := requestFile(t, http.MethodGet, "/docs")
 		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
 		require.Equal(t, "docs/", resp.Header().Get("Location"))
 	})
@@ -130,7 +130,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 
 func TestSwaggerUI_compressesFilesIfClientAcceptsGzip(t *testing.T) {
 	t.Parallel()
-	plain := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js")
+	plain := requestFile(t, http.MethodGet, "/docs/swagger-ui-bundle.js")
 	require.Empty(t, plain.Header().Get("Content-Encoding"))
 	content := plain.Body.String()
 
@@ -140,7 +140,7 @@ func TestSwaggerUI_compressesFilesIfClientAcceptsGzip(t *testing.T) {
 	} {
 		t.Run(acceptEncoding, func(t *testing.T) {
 			t.Parallel()
-			resp := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js", "Accept-Encoding", acceptEncoding)
+			resp := requestFile(t, http.MethodGet, "/docs/swagger-ui-bundle.js", "Accept-Encoding", acceptEncoding)
 			require.Equal(t, http.StatusOK, resp.Code)
 			require.Equal(t, "Accept-Encoding", resp.Header().Get("Vary"))
 			if !compressed {
@@ -162,15 +162,15 @@ func TestSwaggerUI_compressesFilesIfClientAcceptsGzip(t *testing.T) {
 func TestSwaggerUI_answers304IfETagMatches(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(loadedFiles(t), "") {
-		first := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip")
+		first := requestFile(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip")
 		require.Equal(t, "no-cache", first.Header().Get("Cache-Control"), name)
-		again := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip", "If-None-Match", first.Header().Get("ETag"))
+		again := requestFile(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip", "If-None-Match", first.Header().Get("ETag"))
 		require.Equal(t, http.StatusNotModified, again.Code, name)
 		require.Empty(t, again.Body.String(), name)
 	}
 	elsewhere := httptest.NewRecorder()
 	swagger.Handler("../openapi.json").ServeHTTP(elsewhere, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
-	require.NotEqual(t, get(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "pages with different URLs of the contract must have different ETags")
+	require.NotEqual(t, requestFile(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "pages with different URLs of the contract must have different ETags")
 }
 
 func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
@@ -178,7 +178,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 
 	t.Run("inline scripts and inline styles of the page", func(t *testing.T) {
 		t.Parallel()
-		visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+		visitTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 			require.NotEqual(t, "style", name)
 			if name == "script" {
 				require.NotEmpty(t, attributes["src"])
@@ -197,11 +197,11 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
 				continue // URLs in texts of Swagger UI are allowed, because the Content-Security-Policy blocks requests to other hosts
 			}
-			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
-				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s may contain no address except this XML namespace", name)
+			for _, found := range host.FindAllString(requestFile(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "the only address in %s must be this XML namespace", name)
 			}
 		}
-		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
+		require.Empty(t, host.FindAllString(requestFile(t, http.MethodGet, "/docs/").Body.String(), -1))
 	})
 
 	t.Run("a URL of the contract with special characters", func(t *testing.T) {

@@ -46,15 +46,15 @@ func showAccounts(v *visit) error {
 		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.AccountPage
-	if err := v.get("/accounts", query, &found); err != nil {
+	if err := v.getFromAPI("/accounts", query, &found); err != nil {
 		return err
 	}
 	if v.csvPart() != "" {
 		return v.sendAccounts(found.Data)
 	}
 	content.Accounts = found.Data
-	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
-	return v.render(http.StatusOK, "accounts", "accounts", "Accounts", content)
+	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
+	return v.renderPage(http.StatusOK, "accounts", "accounts", "Accounts", content)
 }
 
 // accountPage is the data for the template of an account's page.
@@ -86,7 +86,7 @@ func showAccount(v *visit) error {
 	if content.View, err = v.tableView("uploaded_at"); err != nil {
 		return err
 	}
-	if err := v.get("/accounts/"+id, nil, &content.Account); err != nil {
+	if err := v.getFromAPI("/accounts/"+id, nil, &content.Account); err != nil {
 		return err
 	}
 	account := &content.Account
@@ -94,16 +94,16 @@ func showAccount(v *visit) error {
 		return errNotFound
 	}
 	var history client.AccountHistory
-	if err := v.get("/accounts/"+id+"/history", v.historyQuery(p), &history); err != nil {
+	if err := v.getFromAPI("/accounts/"+id+"/history", v.historyQuery(p), &history); err != nil {
 		return err
 	}
 	points := make([]point, len(history))
 	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: optional(h.Quality), Source: optional(h.Source), Fetched: h.FetchedAt}
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 	}
 	content.Chart = v.newChart("Followers of the account, and sums over its tracked videos. A newly tracked video raises the sums by all its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
-	content.Tiles = changeTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
+	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()
 	switch v.csvPart() {
 	case "history":
@@ -116,22 +116,22 @@ func showAccount(v *visit) error {
 	}
 	query.Set("paginated", "true")
 	var found client.AccountVideoPage
-	if err := v.get("/accounts/"+id+"/videos", query, &found); err != nil {
+	if err := v.getFromAPI("/accounts/"+id+"/videos", query, &found); err != nil {
 		return err
 	}
 	if v.csvPart() != "" {
 		return v.sendVideos("account-videos", content.View, found.Data)
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
-	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
+	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
 	if content.Uploads, err = v.accountUploads(id); err != nil {
 		return err
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	content.Waits = optional(account.FetchStatus) == string(client.FetchStatusPending) || v.awaitsNumbers(account.CheckedAt)
-	return v.render(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+	content.Waits = textOrEmpty(account.FetchStatus) == string(client.FetchStatusPending) || v.awaitsNumbers(account.CheckedAt)
+	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 
 // changeAccount performs the action of a button on the page of an account, and shows the page again.
@@ -143,15 +143,15 @@ func changeAccount(v *visit) error {
 	var notice string
 	switch v.r.PathValue("action") {
 	case "refresh":
-		notice, err = v.refresh("/refresh/accounts", id)
+		notice, err = v.requestRefresh("/refresh/accounts", id)
 	case "stop":
 		notice = "stopped"
-		_, err = v.call(http.MethodDelete, "/accounts/"+id, nil, nil)
+		_, err = v.callAPI(http.MethodDelete, "/accounts/"+id, nil, nil)
 	case "track":
 		notice = "tracked"
 		var account client.Account
-		if err = v.get("/accounts/"+id, nil, &account); err == nil {
-			_, err = v.send(http.MethodPost, "/accounts", client.TrackAccountRequest{Link: account.AccountLink}, nil)
+		if err = v.getFromAPI("/accounts/"+id, nil, &account); err == nil {
+			_, err = v.sendJSON(http.MethodPost, "/accounts", client.TrackAccountRequest{Link: account.AccountLink}, nil)
 		}
 	case "collect":
 		notice = "added"
@@ -162,7 +162,7 @@ func changeAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.redirect("/account/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
+	v.redirectTo("/account/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
 	return nil
 }
 

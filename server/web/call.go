@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// get sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. If result is a
-// *[]byte, get stores the undecoded response body in it. Query parameters with an empty value are left out.
-func (v *visit) get(path string, query url.Values, result any) error {
+// getFromAPI sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. If result is a
+// *[]byte, getFromAPI stores the undecoded response body in it. Query parameters with an empty value are left out.
+func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 	target := path
 	given := url.Values{}
 	for name, values := range query {
@@ -24,24 +24,24 @@ func (v *visit) get(path string, query url.Values, result any) error {
 	if len(given) > 0 {
 		target += "?" + given.Encode()
 	}
-	_, err := v.call(http.MethodGet, target, nil, result)
+	_, err := v.callAPI(http.MethodGet, target, nil, result)
 	return err
 }
 
-// send sends a request with body as JSON to the API and decodes the JSON of the response into result, which must be a pointer or nil. If
-// result is nil, the response is not decoded. send returns the status of the response.
-func (v *visit) send(method, path string, body, result any) (status int, err error) {
+// sendJSON sends a request with body as JSON to the API and decodes the JSON of the response into result, which must be a pointer or nil. If
+// result is nil, the response is not decoded. sendJSON returns the status of the response.
+func (v *visit) sendJSON(method, path string, body, result any) (status int, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	return v.call(method, path, bytes.NewReader(encoded), result)
+	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// call sends a request to the API. If the response is a problem document (RFC 9457), call returns it as a *Problem. All other responses are
-// not errors. For example, the response with status 422 to a bulk request is no error, although all links were refused: it lists the result
-// of each link.
-func (v *visit) call(method, target string, body io.Reader, result any) (status int, err error) {
+// callAPI sends a request to the API. If the response is a problem document (RFC 9457), callAPI returns it as a *Problem. No other response
+// is an error. For example, a bulk request gets status 422 if all its links are refused. This is not an error, because the response lists
+// the result of each link.
+func (v *visit) callAPI(method, target string, body io.Reader, result any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {
 		return 0, err

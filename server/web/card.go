@@ -135,12 +135,12 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns those tiles of a share page that the preview image shows: up to three, without tiles whose number is unknown. Tiles
+// cardTiles returns at most three tiles of a share page, which the preview image shows. It leaves out tiles with an unknown number. Tiles
 // with sums of counts come before the tile with the number of videos.
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
-		t := page.Tiles[(n+1)%len(page.Tiles)] // the loop begins with the second tile, so that the number of videos, which is the first tile, comes last
+		t := page.Tiles[(n+1)%len(page.Tiles)] // begin with the second tile; the first tile has the number of videos and comes last
 		if t.Value != nil && len(out) < 3 {
 			out = append(out, t)
 		}
@@ -171,7 +171,7 @@ func wrapTitle(faces cardFaces, text string, maxWidth, maxLines int) []string {
 		case fits(joined):
 			line = joined
 		case line == "" || len(out) == maxLines-1:
-			out = append(out, cutToFit(joined, fits))
+			out = append(out, cutTextToFit(joined, fits))
 			line = ""
 		default:
 			out, line = append(out, line), word
@@ -181,14 +181,14 @@ func wrapTitle(faces cardFaces, text string, maxWidth, maxLines int) []string {
 		}
 	}
 	if line != "" {
-		out = append(out, cutToFit(line, fits))
+		out = append(out, cutTextToFit(line, fits))
 	}
 	return out
 }
 
-// cutToFit shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
+// cutTextToFit shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
 // the text that fits together with an ellipsis.
-func cutToFit(text string, fits func(string) bool) string {
+func cutTextToFit(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
 		if n == len(runes) && fits(text) {

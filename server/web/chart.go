@@ -93,8 +93,8 @@ func gainsOf(points []point, metrics int) [][]*int64 {
 	return out
 }
 
-// Shown returns the metric that the chart shows.
-func (c chart) Shown() metric { return c.Metrics[c.Metric] }
+// ShownMetric returns the metric that the chart shows.
+func (c chart) ShownMetric() metric { return c.Metrics[c.Metric] }
 
 // Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 were without a number.". It
 // returns "" if the points have no quality.

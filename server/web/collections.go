@@ -25,7 +25,7 @@ const maxCollections = 1000
 // collections returns the collections of the organisation, ordered by name.
 func (v *visit) collections() ([]client.Collection, error) {
 	var found client.CollectionList
-	err := v.get("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {"1000"}}, &found)
+	err := v.getFromAPI("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {"1000"}}, &found)
 	return found.Data, err
 }
 
@@ -47,7 +47,7 @@ func showCollections(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
+	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
 }
 
 // treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -87,10 +87,10 @@ func createCollection(v *visit) error {
 		body.Hashtags = tags
 	}
 	var created client.CreatedCollection
-	if _, err := v.send(http.MethodPost, "/collections", body, &created); err != nil {
+	if _, err := v.sendJSON(http.MethodPost, "/collections", body, &created); err != nil {
 		return err
 	}
-	v.redirect("/collection/" + created.ID.String() + "?notice=created")
+	v.redirectTo("/collection/" + created.ID.String() + "?notice=created")
 	return nil
 }
 
@@ -145,7 +145,7 @@ func showCollection(v *visit) error {
 		return err
 	}
 	path := "/collections/" + id
-	if err := v.get(path, nil, &content.Collection); err != nil {
+	if err := v.getFromAPI(path, nil, &content.Collection); err != nil {
 		return err
 	}
 	if err := content.fillShareForm(v); err != nil {
@@ -166,7 +166,7 @@ func showCollection(v *visit) error {
 		query := content.View.Query()
 		maps.Copy(query, csvRowsQuery)
 		var members client.CollectionVideoPage
-		if err := v.get(path+"/videos", query, &members); err != nil {
+		if err := v.getFromAPI(path+"/videos", query, &members); err != nil {
 			return err
 		}
 		return v.sendVideos("collection-videos", content.View, members.Data)
@@ -182,26 +182,26 @@ func showCollection(v *visit) error {
 	}
 	content.Best, content.Worst = gainRows(content.Statistics.Best, content.Videos), gainRows(content.Statistics.Worst, content.Videos)
 	var reports client.ReportPage
-	if err := v.get(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
+	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
 		return err
 	}
 	content.Reports = reports.Data
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "collection", "collections", content.Collection.Name, content)
+	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 
 // loadMembers reads the videos, the accounts, the parent and the direct children of a collection.
 func (v *visit) loadMembers(path string, content *collectionPage) error {
 	var videos client.CollectionVideoPage
-	if err := v.get(path+"/videos", content.View.Query(), &videos); err != nil {
+	if err := v.getFromAPI(path+"/videos", content.View.Query(), &videos); err != nil {
 		return err
 	}
 	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
-	content.View.setCount(videos.Pagination.Total, videos.Pagination.TotalPages)
+	content.View.setRowCount(videos.Pagination.Total, videos.Pagination.TotalPages)
 	var accounts client.CollectionAccountPage
-	if err := v.get(path+"/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
+	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
 		return err
 	}
 	content.Accounts = accounts.Data
@@ -229,10 +229,10 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	}
 	var history client.CollectionHistory
 	var calls errgroup.Group
-	calls.Go(func() error { return v.get(path+"/statistics", query, &content.Statistics) })
-	calls.Go(func() error { return v.get(path+"/history", query, &history) })
+	calls.Go(func() error { return v.getFromAPI(path+"/statistics", query, &content.Statistics) })
+	calls.Go(func() error { return v.getFromAPI(path+"/history", query, &history) })
 	err := calls.Wait()
-	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // get returns a *Problem itself
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
 		content.Refused = problem
 	} else if err != nil {
 		return err
@@ -264,8 +264,8 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// gainRows returns a row for each gain. The row has the video of the gain if knownVideos contains it. gainRows does not request other
-// videos from the API.
+// gainRows returns a row for each gain. A row has the video of its gain only if knownVideos contains the video, because gainRows sends no
+// requests to the API.
 func gainRows(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
@@ -294,7 +294,7 @@ func changeCollection(v *visit) error {
 		if item == "" {
 			kind, member, item = "accounts", "account_ids", v.r.PostFormValue("account")
 		}
-		_, err = v.send(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
+		_, err = v.sendJSON(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
 	case "freeze":
 		notice = "report-frozen"
 		err = v.saveReport(path)
@@ -303,14 +303,14 @@ func changeCollection(v *visit) error {
 		err = v.saveShare(path)
 	case "delete":
 		target, notice = "/collection", "deleted"
-		_, err = v.call(http.MethodDelete, path, nil, nil)
+		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
 	default:
 		return errNotFound
 	}
 	if err != nil {
 		return err
 	}
-	v.redirect(target + "?notice=" + notice)
+	v.redirectTo(target + "?notice=" + notice)
 	return nil
 }
 
@@ -322,7 +322,7 @@ func (v *visit) saveReport(path string) error {
 			body[member] = text
 		}
 	}
-	_, err := v.send(http.MethodPost, path+"/reports", body, nil)
+	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, nil)
 	return err
 }
 
@@ -342,7 +342,7 @@ func showReport(v *visit) error {
 		return err
 	}
 	var document []byte
-	if err := v.get("/reports/"+id, nil, &document); err != nil {
+	if err := v.getFromAPI("/reports/"+id, nil, &document); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(document)
@@ -379,7 +379,7 @@ func showReport(v *visit) error {
 		return v.sendHistory("report", content.Chart)
 	}
 	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
-	return v.render(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
+	return v.renderPage(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }
 
 // compareGains orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.

@@ -46,8 +46,8 @@ func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
 // IsNumber returns true if the values of the column are numbers, dates or times, which are aligned on the right.
 func (c videoColumn) IsNumber() bool { return c.Kind != "state" }
 
-// columnNamed returns the column with the given name. ok is false if there is no such column.
-func columnNamed(name string) (c videoColumn, ok bool) {
+// findColumn returns the column with the given name. ok is false if there is no such column.
+func findColumn(name string) (c videoColumn, ok bool) {
 	at := slices.IndexFunc(videoColumns, func(c videoColumn) bool { return c.Name == name })
 	if at < 0 {
 		return c, false

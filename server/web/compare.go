@@ -45,7 +45,7 @@ func showComparison(v *visit) error {
 	}
 	if text := strings.TrimSpace(query.Get("link")); text != "" {
 		var found client.VideoPage
-		if err := v.get("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found); err != nil {
+		if err := v.getFromAPI("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found); err != nil {
 			return err
 		}
 		if len(found.Data) == 0 {
@@ -53,7 +53,7 @@ func showComparison(v *visit) error {
 		}
 		query.Del("link")
 		query.Add("video", found.Data[0].AdID.String())
-		v.redirect("/compare?" + query.Encode())
+		v.redirectTo("/compare?" + query.Encode())
 		return nil
 	}
 	content := comparePage{Max: maxCompared}
@@ -62,10 +62,10 @@ func showComparison(v *visit) error {
 	for n, id := range chosen {
 		var video client.Video
 		var history client.VideoHistory
-		if err := v.get("/videos/"+id, nil, &video); err != nil {
+		if err := v.getFromAPI("/videos/"+id, nil, &video); err != nil {
 			return err
 		}
-		if err := v.get("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
+		if err := v.getFromAPI("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
 			return err
 		}
 		without := withParameters(query)
@@ -93,7 +93,7 @@ func showComparison(v *visit) error {
 		}
 	}
 	content.Kept = hiddenFields(withParameters(query, "link", ""))
-	return v.render(http.StatusOK, "compare", "videos", "Compare videos", content)
+	return v.renderPage(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
 // comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if a value is not an id, or if there are

@@ -94,7 +94,7 @@ func (v *visit) sendAccounts(accounts []client.Account) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
 	for _, a := range accounts {
 		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
-			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
+			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), textOrEmpty(a.FetchStatus)})
 	}
 	return v.sendCSV("accounts", rows)
 }

@@ -17,8 +17,8 @@ import (
 // unknown is the text that pages show instead of a number that is not known. Such a number is never shown as 0.
 const unknown = "–"
 
-// functions returns the functions that templates use.
-func (p *Pages) functions() template.FuncMap {
+// templateFunctions returns the functions that templates use.
+func (p *Pages) templateFunctions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    p.assetPath,
 		"path":     func(parts ...any) string { return p.base + fmt.Sprint(parts...) },
@@ -32,7 +32,7 @@ func (p *Pages) functions() template.FuncMap {
 		"utc":      formatUTC,
 		"iso":      formatISO,
 		"day":      formatDay,
-		"state":    func(s any) state { return states[fmt.Sprint(s)] },
+		"state":    func(s any) state { return stateOfStatus[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
 		"bare":     shortenLink,
@@ -310,8 +310,8 @@ type state struct {
 	Word, Icon, Class string
 }
 
-// states says how pages show each fetch status of a video or account.
-var states = map[string]state{
+// stateOfStatus maps each fetch status to the state with which pages show it.
+var stateOfStatus = map[string]state{
 	"ok":          {"Up to date", "check", "good"},
 	"pending":     {"Waiting for first numbers", "clock", "neutral"},
 	"delayed":     {"Late", "clock", "warn"},

@@ -86,7 +86,7 @@ type guideLinks struct {
 
 // Transform changes the links of a parsed document.
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
-	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // Walk returns only errors of its callback, and this callback returns none
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // there is no error, because the function below never returns one
 		if link, ok := node.(*ast.Link); ok && entering {
 			link.Destination = []byte(g.newAddress(string(link.Destination)))
 		}
@@ -124,7 +124,7 @@ func showGuide(v *visit) error {
 	name := v.r.PathValue("name")
 	for _, shown := range v.guides {
 		if shown.Name == name {
-			return v.render(http.StatusOK, "guide", wideSection, shown.Title, struct {
+			return v.renderPage(http.StatusOK, "guide", wideSection, shown.Title, struct {
 				Guide guide
 				All   []guide
 			}{shown, v.guides})

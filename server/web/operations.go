@@ -35,7 +35,7 @@ type collectingStatus struct {
 		Platform  string           `json:"platform"`
 		Kind      string           `json:"kind"`
 		Lane      string           `json:"lane"`
-		Targets   map[string]int64 `json:"targets"` // number of videos and accounts by state: active, gone, or parked, which means that they are fetched only rarely after many failures
+		Targets   map[string]int64 `json:"targets"` // number of videos and accounts by state: active, gone, or parked (fetched rarely, because many fetches failed)
 		Failing   int64            `json:"failing"`
 		Due       int64            `json:"due"`
 		OldestDue *float64         `json:"oldest_due_seconds"`
@@ -131,7 +131,7 @@ func showOperations(v *visit) error {
 			return err
 		}
 	}
-	return v.render(http.StatusOK, "operations", "operations", "Operations", content)
+	return v.renderPage(http.StatusOK, "operations", "operations", "Operations", content)
 }
 
 // Version has the versions of the program and of the API.

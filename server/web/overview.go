@@ -14,14 +14,14 @@ import (
 // tile is a box of a page that shows one number and its change in the period.
 type tile struct {
 	Label  string
-	Value  *int64   // the number that the tile shows; nil if it is unknown, or if the tile shows Ratio
-	Ratio  *float64 // a percentage that the tile shows instead of Value
-	IsRate bool     // true if the tile shows Ratio instead of Value
+	Value  *int64   // the number that the tile shows; nil if it is unknown, or if the tile shows a percentage
+	Ratio  *float64 // the percentage that the tile shows if IsRate is true
+	IsRate bool     // true if the tile shows a percentage instead of a number
 	Change *int64   // the change of Value in the period; nil if it is unknown
 	Before *int64   // the sum of the previous period if PerDay is true, otherwise the change in the previous period; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // true if the tile shows Percent, Unknown or Stopped (the first one that is not nil) instead of Change
+	Plain    bool     // true if the tile shows one of the next three fields instead of the field Change
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
@@ -72,7 +72,7 @@ func showOverview(v *visit) error {
 	// request also covers the 7 days before that day.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
-	if err := v.get("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
+	if err := v.getFromAPI("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
 		return err
 	}
 	points := make([]point, len(history))
@@ -89,7 +89,7 @@ func showOverview(v *visit) error {
 	content.Tiles = overviewTiles(content.Chart, points, p)
 
 	var statistics client.Statistics
-	if err := v.get("/statistics/videos", nil, &statistics); err != nil {
+	if err := v.getFromAPI("/statistics/videos", nil, &statistics); err != nil {
 		return err
 	}
 	content.Statuses, content.Total = statusesWithoutNewNumbers(statistics.ByStatus), statistics.Total
@@ -107,12 +107,12 @@ func showOverview(v *visit) error {
 		}
 		list.query.Set("limit", "8")
 		var found client.VideoPage
-		if err := v.get("/videos", list.query, &found); err != nil {
+		if err := v.getFromAPI("/videos", list.query, &found); err != nil {
 			return err
 		}
 		*list.videos = found.Data
 	}
-	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
+	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
 // fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last point

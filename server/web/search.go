@@ -41,9 +41,9 @@ func showSearch(v *visit) error {
 		}
 	}
 	if v.r.Header.Get("HX-Request") == "true" {
-		return v.execute(http.StatusOK, "search", "found", content)
+		return v.executeTemplate(http.StatusOK, "search", "found", content)
 	}
-	return v.render(http.StatusOK, "search", "", "Search", content)
+	return v.renderPage(http.StatusOK, "search", "", "Search", content)
 }
 
 // searchVideos reads the videos that match the search, those with the most views first.
@@ -55,7 +55,7 @@ func (v *visit) searchVideos(content *searchPage) error {
 		query.Set("q", content.Text)
 	}
 	var found client.VideoPage
-	err := v.get("/videos", query, &found)
+	err := v.getFromAPI("/videos", query, &found)
 	content.Videos = found.Data
 	return ignoreRefusal(err)
 }
@@ -64,7 +64,7 @@ func (v *visit) searchVideos(content *searchPage) error {
 func (v *visit) searchAccounts(content *searchPage) error {
 	query := url.Values{"username": {strings.TrimPrefix(content.Text, "@")}, "include_linked": {"true"}, "paginated": {"true"}, "limit": {"6"}}
 	var found client.AccountPage
-	err := v.get("/accounts", query, &found)
+	err := v.getFromAPI("/accounts", query, &found)
 	content.Accounts = found.Data
 	return ignoreRefusal(err)
 }
@@ -83,7 +83,7 @@ func (v *visit) searchCollections(content *searchPage) error {
 // ignoreRefusal returns nil if err says that the API refused the searched text, for example because it cannot be a username. It returns any
 // other err unchanged.
 func ignoreRefusal(err error) error {
-	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // get returns a *Problem itself
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // getFromAPI returns a *Problem itself
 		return nil
 	}
 	return err

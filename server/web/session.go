@@ -41,7 +41,7 @@ func (v *visit) askToSignIn() {
 	if next := v.r.URL.RequestURI(); v.r.Method == http.MethodGet && next != "/" {
 		target += "?next=" + url.QueryEscape(next)
 	}
-	v.redirect(target)
+	v.redirectTo(target)
 }
 
 // localPath returns path if it is the path of a page of this server, with or without a query. Otherwise it returns "/", so that the sign-in
@@ -64,7 +64,7 @@ func (v *visit) setCookie(secret string, maxAge int) {
 // startSession stores the secret of a new session in the browser's cookie and redirects the browser to path.
 func (v *visit) startSession(session, path string) {
 	v.setCookie(session, int(store.SessionLife.Seconds()))
-	v.redirect(localPath(path))
+	v.redirectTo(localPath(path))
 }
 
 // loginPage is the data for the template of the sign-in page.
@@ -77,7 +77,7 @@ type loginPage struct {
 
 // showLogin shows the page that asks for a token.
 func showLogin(v *visit) error {
-	return v.render(http.StatusOK, "login", "", "Sign in", loginPage{Next: v.r.URL.Query().Get("next")})
+	return v.renderPage(http.StatusOK, "login", "", "Sign in", loginPage{Next: v.r.URL.Query().Get("next")})
 }
 
 // signIn creates a session for the token in the form.
@@ -96,7 +96,7 @@ func (v *visit) refuseSignIn(err error) error {
 	if !ok || problem.Status >= http.StatusInternalServerError {
 		return err
 	}
-	return v.render(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
+	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
 }
 
 // showLoginLink shows a button that signs the visitor in and uses up the login link. Opening the link does not use it up, because programs
@@ -107,7 +107,7 @@ func showLoginLink(v *visit) error {
 	if err != nil {
 		return v.refuseSignIn(err)
 	}
-	return v.render(http.StatusOK, "login", "", "Sign in", loginPage{Link: secret, Org: id.Organisation})
+	return v.renderPage(http.StatusOK, "login", "", "Sign in", loginPage{Link: secret, Org: id.Organisation})
 }
 
 // useLoginLink creates a session for a login link, which then cannot be used again.
@@ -128,6 +128,6 @@ func signOut(v *visit) error {
 		}
 	}
 	v.setCookie("", -1)
-	v.redirect("/login")
+	v.redirectTo("/login")
 	return nil
 }

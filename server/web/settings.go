@@ -64,12 +64,12 @@ func showSettings(v *visit) error {
 
 // renderSettings shows the page of settings. Before that, it sets the fields of content whose values come from the API or from the backend.
 func (v *visit) renderSettings(status int, content settingsPage) error {
-	if err := v.get("/authenticate", nil, &content.Account); err != nil {
+	if err := v.getFromAPI("/authenticate", nil, &content.Account); err != nil {
 		return err
 	}
 	if content.Manages = v.id.Token.HasScope(store.ScopeAdmin); content.Manages {
 		var list client.TokenList
-		if err := v.get("/tokens", nil, &list); err != nil {
+		if err := v.getFromAPI("/tokens", nil, &list); err != nil {
 			return err
 		}
 		content.Tokens = list.Data
@@ -84,7 +84,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	}
 	content.Fetched = fetchedPlatforms(served)
 	content.History = v.Backend.HistoryDays(v.id.Organisation.Tier)
-	return v.render(status, "settings", "settings", "Settings", content)
+	return v.renderPage(status, "settings", "settings", "Settings", content)
 }
 
 // createToken creates a token from the values in the form and shows its secret once.
@@ -101,7 +101,7 @@ func createToken(v *visit) error {
 		request.ExpiresInDays = new(int32(n))
 	}
 	var made client.CreatedToken
-	if _, err := v.send(http.MethodPost, "/tokens", request, &made); err != nil {
+	if _, err := v.sendJSON(http.MethodPost, "/tokens", request, &made); err != nil {
 		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
@@ -117,10 +117,10 @@ func (v *visit) showSettingsProblem(err error) error {
 }
 
 func revokeToken(v *visit) error {
-	if _, err := v.call(http.MethodDelete, "/tokens/"+url.PathEscape(v.r.PathValue("id")), nil, nil); err != nil {
+	if _, err := v.callAPI(http.MethodDelete, "/tokens/"+url.PathEscape(v.r.PathValue("id")), nil, nil); err != nil {
 		return err
 	}
-	v.redirect("/settings?notice=token-revoked")
+	v.redirectTo("/settings?notice=token-revoked")
 	return nil
 }
 
@@ -142,7 +142,7 @@ func setTheme(v *visit) error {
 		cookie.MaxAge = -1
 	}
 	http.SetCookie(v.w, cookie)
-	v.redirect("/settings?notice=theme")
+	v.redirectTo("/settings?notice=theme")
 	return nil
 }
 

@@ -19,7 +19,7 @@ func showSetup(v *visit) error {
 	if err := v.Backend.CheckSetupLink(v.r.Context(), v.r.PathValue("link")); err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "setup", "", "Set up ReelTally", setupPage{})
+	return v.renderPage(http.StatusOK, "setup", "", "Set up ReelTally", setupPage{})
 }
 
 // setUp creates the organisation that is named in the form, signs the visitor in, and shows the organisation's first token once.
@@ -28,12 +28,12 @@ func setUp(v *visit) error {
 	done, err := v.Backend.SetUp(v.r.Context(), v.r.PathValue("link"), content.Name)
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusBadRequest {
 		content.Problem = problem
-		return v.render(problem.Status, "setup", "", "Set up ReelTally", content)
+		return v.renderPage(problem.Status, "setup", "", "Set up ReelTally", content)
 	}
 	if err != nil {
 		return err
 	}
 	content.Done = &done
 	v.setCookie(done.Session, int(store.SessionLife.Seconds()))
-	return v.render(http.StatusOK, "setup", "", "Set up ReelTally", content)
+	return v.renderPage(http.StatusOK, "setup", "", "Set up ReelTally", content)
 }

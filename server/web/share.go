@@ -91,7 +91,7 @@ var shareMetricNames = []string{"views", "likes", "comments", "bookmarks", "shar
 func (d displaySettings) metrics() []shareMetric {
 	var out []shareMetric
 	for _, name := range d.Metrics {
-		column, ok := columnNamed(name)
+		column, ok := findColumn(name)
 		if ok && slices.Contains(shareMetricNames, name) && !slices.ContainsFunc(out, func(m shareMetric) bool { return m.Name == name }) {
 			metric := shareSums[name]
 			metric.videoColumn = column
@@ -109,15 +109,15 @@ type shareVisit struct {
 	settings displaySettings
 }
 
-// get sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
+// getFromAPI sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
 // the shared collection, followed by subPath, for example /videos.
-func (s *shareVisit) get(subPath string, query url.Values, result any) error {
-	return s.visit.get("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
+func (s *shareVisit) getFromAPI(subPath string, query url.Values, result any) error {
+	return s.visit.getFromAPI("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
 }
 
 // newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the collection's organisation.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // only this copy contains the organisation: an error page is rendered from v, so it shows nothing of the organisation
+	own := *v // v itself stays without the organisation, because error pages are rendered from v and must not show the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err
@@ -179,7 +179,7 @@ func showShare(v *visit) error {
 		}
 		return v.sendHistory("history", *page.Chart)
 	}
-	return v.execute(http.StatusOK, "share", "shared", page)
+	return v.executeTemplate(http.StatusOK, "share", "shared", page)
 }
 
 // openShare returns the collection whose share page has the hash in the path of the request. If the hash is unknown, the collection is
@@ -191,7 +191,7 @@ func (v *visit) openShare() (store.Share, error) {
 
 // askForPassword shows the form for the password of a share page. This page shows nothing of the collection.
 func (v *visit) askForPassword(share store.Share, status int, problem *Problem) error {
-	return v.execute(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
+	return v.executeTemplate(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
 }
 
 // submitSharePassword checks the password in the form and gives the browser a cookie that opens the share page.
@@ -202,7 +202,7 @@ func submitSharePassword(v *visit) error {
 	}
 	target := "/c/" + url.PathEscape(*share.Collection.Hash)
 	if share.Collection.Access != store.AccessProtected {
-		v.redirect(target)
+		v.redirectTo(target)
 		return nil
 	}
 	pass, err := v.Backend.CheckSharePassword(v.r.Context(), share, v.r.PostFormValue("password"))
@@ -215,7 +215,7 @@ func submitSharePassword(v *visit) error {
 	}
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
 		Name: shareCookie, Value: pass, Path: v.base + target, MaxAge: int(ShareSessionLife.Seconds()), HttpOnly: true, Secure: v.Secure, SameSite: http.SameSiteLaxMode})
-	v.redirect(target)
+	v.redirectTo(target)
 	return nil
 }
 
@@ -224,7 +224,7 @@ func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *
 // page returns the data for the template, without the fields that need a request to the API.
 func (s *shareVisit) page() sharePage {
 	page := sharePage{Title: s.settings.Title, Description: s.settings.Description, Theme: s.settings.Theme, Address: s.visit.shareURL(s.share), Metrics: s.settings.metrics(),
-		MadeUp: s.visit.Backend.MadeUp(), Masked: s.visit.hidesNumbers()}
+		MadeUp: s.visit.Backend.IsDataMadeUp(), Masked: s.visit.hidesNumbers()}
 	if page.Theme != "light" && page.Theme != "dark" {
 		page.Theme = "auto"
 	}
@@ -248,7 +248,7 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	}
 	if *s.settings.ShowAccounts {
 		var accounts client.CollectionAccountPage
-		if err := s.get("/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
+		if err := s.getFromAPI("/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
 			return err
 		}
 		page.Accounts = accounts.Data
@@ -274,10 +274,10 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	}
 	page.View = tableView{Column: s.settings.Sort.By, Ascending: s.settings.Sort.Direction == "asc", Page: n, query: s.visit.r.URL.Query()}
 	var videos client.CollectionVideoPage
-	if err := s.get("/videos", page.View.Query(), &videos); err != nil {
+	if err := s.getFromAPI("/videos", page.View.Query(), &videos); err != nil {
 		return err
 	}
-	page.View.setCount(videos.Pagination.Total, videos.Pagination.TotalPages)
+	page.View.setRowCount(videos.Pagination.Total, videos.Pagination.TotalPages)
 	page.Videos = videos.Data
 	for _, video := range videos.Data {
 		if at := video.LatestUpdatedAt; at != nil && (page.Updated == nil || at.After(*page.Updated)) {
@@ -298,7 +298,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	}
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	var now client.CollectionStatistics
-	err := s.get("/statistics", query, &now)
+	err := s.getFromAPI("/statistics", query, &now)
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
 		page.Refused = problem
 		return nil
@@ -317,7 +317,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 		return nil
 	}
 	var history client.CollectionHistory
-	if err := s.get("/history", query, &history); err != nil {
+	if err := s.getFromAPI("/history", query, &history); err != nil {
 		return err
 	}
 	points := make([]point, len(history))
@@ -354,7 +354,7 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	}
 	p.Share = d
 	for _, name := range shareMetricNames {
-		column, _ := columnNamed(name)
+		column, _ := findColumn(name)
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(d.Metrics, name)})
 	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
@@ -391,7 +391,7 @@ func endOfDay(day string) (*time.Time, error) {
 // in the form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection
-	if err := v.get(path, nil, &before); err != nil {
+	if err := v.getFromAPI(path, nil, &before); err != nil {
 		return err
 	}
 	settings := map[string]any{}
@@ -432,6 +432,6 @@ func (v *visit) saveShare(path string) error {
 	if password := v.r.PostFormValue("password"); password != "" {
 		body["password"] = password
 	}
-	_, err := v.send(http.MethodPatch, path, body, nil)
+	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
 	return err
 }

@@ -44,11 +44,11 @@ func (t tableView) Query() url.Values {
 	return url.Values{"order_by": {t.Column}, "order_direction": {direction}, "page": {strconv.Itoa(t.Page)}, "limit": {strconv.Itoa(pageSize)}}
 }
 
-// setCount sets the number of rows and the number of pages of the whole list.
-func (t *tableView) setCount(total, pages int64) { t.Total, t.TotalPages = total, pages }
+// setRowCount sets the number of rows and the number of pages of the whole list.
+func (t *tableView) setRowCount(total, pages int64) { t.Total, t.TotalPages = total, pages }
 
-// Sorted returns the value of the attribute aria-sort for the heading of a column. It is "" if the rows are not sorted by the column.
-func (t tableView) Sorted(column string) string {
+// AriaSort returns the value of the attribute aria-sort for the heading of a column. It is "" if the rows are not sorted by the column.
+func (t tableView) AriaSort(column string) string {
 	switch {
 	case column != t.Column:
 		return ""
@@ -68,8 +68,8 @@ func (t tableView) SortLink(column string) string {
 	return "?" + withParameters(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
 }
 
-// Back returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
-func (t tableView) Back() string {
+// ReturnPath returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
+func (t tableView) ReturnPath() string {
 	return t.path + "?" + withParameters(t.query, "notice", "").Encode()
 }
 
@@ -82,11 +82,11 @@ func (t tableView) PageLink(n int) string {
 	return "?" + withParameters(t.query, "page", text).Encode()
 }
 
-// Previous returns the number of the previous page, or 0 on page 1.
-func (t tableView) Previous() int { return t.Page - 1 }
+// PreviousPage returns the number of the previous page, or 0 on page 1.
+func (t tableView) PreviousPage() int { return t.Page - 1 }
 
-// Next returns the number of the next page, or 0 on the last page.
-func (t tableView) Next() int {
+// NextPage returns the number of the next page, or 0 on the last page.
+func (t tableView) NextPage() int {
 	if int64(t.Page) >= t.TotalPages {
 		return 0
 	}

@@ -56,7 +56,7 @@ func (v *visit) renderTrack(status int, content trackPage) error {
 		return err
 	}
 	content.TrackingTypes = trackingOrder
-	return v.render(status, "track", "", "Track", content)
+	return v.renderPage(status, "track", "", "Track", content)
 }
 
 // linkPattern matches a link in a text. The link begins with http://, with https://, or with the host of a platform.
@@ -81,8 +81,8 @@ func linksIn(text string) []string {
 	return links
 }
 
-// track tracks the links in the form and shows the result of each one.
-func track(v *visit) error {
+// trackPastedLinks tracks the links in the form and shows the result of each one.
+func trackPastedLinks(v *visit) error {
 	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
 	var videos, accounts []string
 	for _, text := range linksIn(content.Text) {
@@ -101,7 +101,7 @@ func track(v *visit) error {
 	}
 	if len(videos) > 0 {
 		var result client.TrackVideosResult
-		_, err := v.send(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: videos, LabelIds: labels}, &result)
+		_, err := v.sendJSON(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: videos, LabelIds: labels}, &result)
 		if err := content.addProblem(err); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func track(v *visit) error {
 				accounts = append(accounts, e.URL)
 				continue
 			}
-			content.add("video", e.URL, e.VideoID, e.Status, e.Error)
+			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error)
 		}
 		content.Warnings = append(content.Warnings, result.Warnings...)
 	}
@@ -120,12 +120,12 @@ func track(v *visit) error {
 			body.TrackingType = new(client.TrackingType(content.TrackingType))
 		}
 		var result client.TrackAccountsResult
-		_, err := v.send(http.MethodPost, "/accounts/bulk", body, &result)
+		_, err := v.sendJSON(http.MethodPost, "/accounts/bulk", body, &result)
 		if err := content.addProblem(err); err != nil {
 			return err
 		}
 		for _, e := range result.Results {
-			content.add("account", e.URL, e.AccountID, e.Status, e.Error)
+			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
 		}
 		content.Warnings = append(content.Warnings, result.Warnings...)
 	}
@@ -148,16 +148,16 @@ func track(v *visit) error {
 // addProblem adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
 // unchanged.
 func (p *trackPage) addProblem(err error) error {
-	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // send returns a *Problem itself
+	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
 		p.Problems = append(p.Problems, problem)
 		return nil
 	}
 	return err
 }
 
-// add adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused.
-func (p *trackPage) add(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string) {
-	r := trackResult{Link: url, Kind: itemKind, Reason: optional(reason)}
+// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused.
+func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string) {
+	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
 	switch status {
 	case client.TrackStatusTracked:
 		r.Word, r.Class, r.Icon, r.Waiting = "Tracked", "good", "check", true
@@ -191,8 +191,8 @@ type firstFetch struct {
 	Unit               string
 }
 
-// Done returns the number of videos and accounts that have been fetched for the first time.
-func (p progress) Done() int { return p.Total - len(p.Waiting) }
+// FetchedCount returns the number of videos and accounts that have been fetched for the first time.
+func (p progress) FetchedCount() int { return p.Total - len(p.Waiting) }
 
 const (
 	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
@@ -230,7 +230,7 @@ func showProgress(v *visit) error {
 		state, ok := recent[id]
 		if !ok && lookUps < maxLookUps {
 			lookUps++
-			if state, err = v.lookUp(kind, id); err != nil {
+			if state, err = v.lookUpItem(kind, id); err != nil {
 				return err
 			}
 		}
@@ -240,22 +240,22 @@ func showProgress(v *visit) error {
 		}
 		p.Arrived = append(p.Arrived, state)
 	}
-	return v.execute(http.StatusOK, "track", "progress", p)
+	return v.executeTemplate(http.StatusOK, "track", "progress", p)
 }
 
 // maxPasted is the maximum number of videos and accounts for which the page can request the progress. The page can track 500 videos with
 // one bulk request and 500 accounts with another.
 const maxPasted = 1000
 
-// recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most as many videos as
-// waitingItems has entries. The map is empty if waitingItems contains no video, or if the tier masks metrics.
+// recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most
+// len(waitingItems) videos. The map is empty if waitingItems contains no video, or if the tier masks metrics.
 func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
 	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
 		return states, nil
 	}
 	var found client.VideoPage
-	if err := v.get("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waitingItems))}}, &found); err != nil {
+	if err := v.getFromAPI("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waitingItems))}}, &found); err != nil {
 		return nil, err
 	}
 	for _, video := range found.Data {
@@ -264,22 +264,22 @@ func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, e
 	return states, nil
 }
 
-// lookUp requests one video or account from the API. If the video or account does not exist, the status of the result is "stopped".
-func (v *visit) lookUp(kind string, id uuid.UUID) (firstFetch, error) {
+// lookUpItem requests one video or account from the API. If the video or account does not exist, the status of the result is "stopped".
+func (v *visit) lookUpItem(kind string, id uuid.UUID) (firstFetch, error) {
 	var err error
 	var state firstFetch
 	if kind == "video" {
 		var video client.Video
-		if err = v.get("/videos/"+id.String(), nil, &video); err == nil {
+		if err = v.getFromAPI("/videos/"+id.String(), nil, &video); err == nil {
 			state = firstFetchOf(video)
 		}
 	} else {
 		var account client.Account
-		if err = v.get("/accounts/"+id.String(), nil, &account); err == nil {
-			state = firstFetch{ID: id.String(), Status: optional(account.FetchStatus), Detail: optional(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
+		if err = v.getFromAPI("/accounts/"+id.String(), nil, &account); err == nil {
+			state = firstFetch{ID: id.String(), Status: textOrEmpty(account.FetchStatus), Detail: textOrEmpty(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
 		}
 	}
-	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusNotFound { //nolint:errorlint // get returns a *Problem itself
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusNotFound { //nolint:errorlint // getFromAPI returns a *Problem itself
 		return firstFetch{ID: id.String(), Status: "stopped"}, nil
 	}
 	return state, err
@@ -287,5 +287,5 @@ func (v *visit) lookUp(kind string, id uuid.UUID) (firstFetch, error) {
 
 // firstFetchOf converts a video of the API to a firstFetch.
 func firstFetchOf(video client.Video) firstFetch {
-	return firstFetch{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: optional(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
+	return firstFetch{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: textOrEmpty(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
 }

@@ -53,13 +53,13 @@ type uploadColumn struct {
 func (v *visit) accountUploads(id string) (*uploads, error) {
 	var found client.AccountVideoPage
 	query := url.Values{"paginated": {"true"}, "limit": {formatPlain(maxUploads)}, "order_by": {"uploaded_at"}}
-	if err := v.get("/accounts/"+id+"/videos", query, &found); err != nil {
+	if err := v.getFromAPI("/accounts/"+id+"/videos", query, &found); err != nil {
 		return nil, err
 	}
-	return newUploads(found.Data), nil
+	return newUploadsDiagram(found.Data), nil
 }
 
-func newUploads(videos []client.Video) *uploads {
+func newUploadsDiagram(videos []client.Video) *uploads {
 	var known []*client.Video
 	var views []int64
 	byWeek, days := map[store.Date]int{}, map[store.Date]bool{}

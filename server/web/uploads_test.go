@@ -19,9 +19,9 @@ func uploadedVideo(day string, views int64) client.Video {
 	return client.Video{UploadedAt: &openapi_types.Date{Time: at}, LatestViews: &views}
 }
 
-func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
+func TestUploadsDiagram_placesVideosByDayAndViews(t *testing.T) {
 	t.Parallel()
-	u := newUploads([]client.Video{ // 2026-11-02 is a Monday
+	u := newUploadsDiagram([]client.Video{ // 2026-11-02 is a Monday
 		uploadedVideo("2026-11-18", 5000), uploadedVideo("2026-11-08", 90), uploadedVideo("2026-11-02", 100), uploadedVideo("2026-11-08", 110),
 		{LatestViews: new(int64(7))}, {UploadedAt: &openapi_types.Date{Time: time.Unix(0, 0)}},
 	})
@@ -43,17 +43,17 @@ func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
 	require.InDelta(t, u.Columns[0].Height, 3*u.Columns[1].Height, 0.01)
 }
 
-func TestNewUploads_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T) {
+func TestUploadsDiagram_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, newUploads([]client.Video{uploadedVideo("2026-11-02", 1), uploadedVideo("2026-11-03", 2)}))
+	require.Nil(t, newUploadsDiagram([]client.Video{uploadedVideo("2026-11-02", 1), uploadedVideo("2026-11-03", 2)}))
 	var videos []client.Video
 	for n := range 20 {
 		videos = append(videos, uploadedVideo("2026-11-02", int64(100-n)))
 	}
-	u := newUploads(videos)
+	u := newUploadsDiagram(videos)
 	require.EqualValues(t, 82, *u.P10, "P10 must be 82, because two of the twenty videos have at most 82 views")
 	require.EqualValues(t, 99, *u.P90, "P90 must be 99, because two of the twenty videos have at least 99 views")
-	equal := newUploads([]client.Video{uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0)})
+	equal := newUploadsDiagram([]client.Video{uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0)})
 	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "if all videos have equally many views, their dots must be at half of the height")
 	require.False(t, equal.Dots[0].High, "if the median is 0, no video may be an outlier")
 }

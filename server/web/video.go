@@ -37,19 +37,19 @@ func showVideo(v *visit) error {
 		return err
 	}
 	var content videoPage
-	if err := v.get("/videos/"+id, nil, &content.Video); err != nil {
+	if err := v.getFromAPI("/videos/"+id, nil, &content.Video); err != nil {
 		return err
 	}
 	if string(content.Video.Platform) != v.r.PathValue("platform") {
 		return errNotFound
 	}
 	var history client.VideoHistory
-	if err := v.get("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
+	if err := v.getFromAPI("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
 		return err
 	}
 	points := make([]point, len(history))
 	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Likes, h.Comments, h.Shares, h.Bookmarks}, Quality: optional(h.Quality), Source: optional(h.Source), Fetched: h.FetchedAt}
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Likes, h.Comments, h.Shares, h.Bookmarks}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 		if content.Newest == nil && h.Source != nil {
 			content.Newest = &history[n]
 		}
@@ -60,10 +60,10 @@ func showVideo(v *visit) error {
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
 	}
-	content.Tiles = changeTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
+	content.Tiles = metricTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
 	if video.OutlierMultiplier != nil && video.LinkedAccountID != nil {
 		var account client.Account
-		if err := v.get("/accounts/"+video.LinkedAccountID.String(), nil, &account); err != nil {
+		if err := v.getFromAPI("/accounts/"+video.LinkedAccountID.String(), nil, &account); err != nil {
 			return err
 		}
 		content.Median = account.MedianViews
@@ -72,7 +72,7 @@ func showVideo(v *visit) error {
 		return err
 	}
 	content.Waits = video.FetchStatus == client.FetchStatusPending || v.awaitsNumbers(video.LatestUpdatedAt)
-	return v.render(http.StatusOK, "video", "videos", titleOf(*video), content)
+	return v.renderPage(http.StatusOK, "video", "videos", titleOf(*video), content)
 }
 
 // itemID returns the id in the path of the page. The error is errNotFound if the path contains no valid id.
@@ -90,17 +90,17 @@ func (v *visit) historyQuery(p period) url.Values {
 	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
 }
 
-// optional returns the text that s points to, or "" if s is nil.
-func optional[T ~string](s *T) string {
+// textOrEmpty returns the text that s points to, or "" if s is nil.
+func textOrEmpty[T ~string](s *T) string {
 	if s == nil {
 		return ""
 	}
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period.
+// metricTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period.
 // latestValues has the latest values, in the order of the metrics.
-func changeTiles(c chart, points []point, p period, latestValues []*int64) []tile {
+func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
 		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: difference(valueAt(points, m, p.End), valueAt(points, m, p.Start-1)), NoBefore: true,
@@ -118,15 +118,15 @@ func changeVideo(v *visit) error {
 	var notice string
 	switch v.r.PathValue("action") {
 	case "refresh":
-		notice, err = v.refresh("/refresh/videos", id)
+		notice, err = v.requestRefresh("/refresh/videos", id)
 	case "stop":
 		notice = "stopped"
-		_, err = v.call(http.MethodDelete, "/videos/"+id, nil, nil)
+		_, err = v.callAPI(http.MethodDelete, "/videos/"+id, nil, nil)
 	case "track":
 		notice = "tracked"
 		var video client.Video
-		if err = v.get("/videos/"+id, nil, &video); err == nil {
-			_, err = v.send(http.MethodPost, "/videos", client.TrackVideoRequest{Link: video.AdLink}, nil)
+		if err = v.getFromAPI("/videos/"+id, nil, &video); err == nil {
+			_, err = v.sendJSON(http.MethodPost, "/videos", client.TrackVideoRequest{Link: video.AdLink}, nil)
 		}
 	case "collect":
 		notice = "added"
@@ -137,14 +137,14 @@ func changeVideo(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.redirect("/video/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
+	v.redirectTo("/video/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
 	return nil
 }
 
-// refresh requests an immediate fetch of a video or account. operationPath is the path of the API's operation. refresh returns the value
-// for the query parameter "notice", which tells the visitor the result.
-func (v *visit) refresh(operationPath, id string) (notice string, err error) {
-	status, err := v.send(http.MethodPost, operationPath, client.RefreshVideoRequest{Link: id}, nil)
+// requestRefresh asks the API for an immediate fetch of a video or account. operationPath is the path of the API's operation. The result is a
+// value for the query parameter "notice". The page then shows the visitor what was done.
+func (v *visit) requestRefresh(operationPath, id string) (notice string, err error) {
+	status, err := v.sendJSON(http.MethodPost, operationPath, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {
 		return refreshScheduled, err
 	}
@@ -167,7 +167,7 @@ func changeChosenVideos(v *visit) error {
 	case "stop":
 		notice = "chosen-stopped"
 		var stopped client.StopResult
-		if _, err = v.send(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err == nil && !stopped.Success {
+		if _, err = v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err == nil && !stopped.Success {
 			err = &Problem{Status: http.StatusUnprocessableEntity, Title: "Not all stopped", Detail: fmt.Sprintf("%d of the %d videos were stopped. The others were not found.", stopped.Summary.Succeeded, stopped.Summary.Total)}
 		}
 	case "collect":
@@ -179,7 +179,7 @@ func changeChosenVideos(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.redirect(back.EscapedPath() + "?" + withParameters(back.Query(), "notice", notice).Encode())
+	v.redirectTo(back.EscapedPath() + "?" + withParameters(back.Query(), "notice", notice).Encode())
 	return nil
 }
 
@@ -190,7 +190,7 @@ func (v *visit) addToCollection(itemKind, idsMember string, ids []string) error 
 	if err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
 	}
-	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+itemKind, map[string][]string{idsMember: ids}, nil)
+	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+itemKind, map[string][]string{idsMember: ids}, nil)
 	return err
 }
 

@@ -21,8 +21,8 @@ type videosPage struct {
 	Collections []client.Collection
 }
 
-// HasMore returns true if a filter is set that the page shows only under "More filters".
-func (p videosPage) HasMore() bool {
+// UsesMoreFilters returns true if a filter is set that the page shows only under "More filters".
+func (p videosPage) UsesMoreFilters() bool {
 	return slices.ContainsFunc(videoFilters[3:], p.Filter.Has)
 }
 
@@ -63,7 +63,7 @@ func showVideos(v *visit) error {
 		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.VideoPage
-	if err := v.get("/videos", query, &found); err != nil {
+	if err := v.getFromAPI("/videos", query, &found); err != nil {
 		return err
 	}
 	if v.csvPart() != "" {
@@ -71,11 +71,11 @@ func showVideos(v *visit) error {
 	}
 	content.Videos = found.Data
 	content.Highest = highestViews(found.Data)
-	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
+	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "videos", "videos", "Videos", content)
+	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
 }
 
 // highestViews returns the highest known views of the videos, or 0.

@@ -5,7 +5,7 @@
 //  1. session.go: withSession finds the session of the browser, and with it the token and the organisation.
 //  2. The page's function, in the file named after the page, requests data from the API with the rights of the token (call.go). The requests
 //     pass through all middleware of package server. So tiers, masks, limits and the separation of organisations are those of the API.
-//  3. visit.render executes the template of the page. The templates are in the folder templates, their functions in format.go.
+//  3. visit.renderPage executes the template of the page. The templates are in the folder templates, their functions in format.go.
 //
 // The folder assets contains the stylesheet, the scripts and the published files of htmx and uPlot with their licences. All files are
 // embedded in the program, so that pages load nothing from other hosts.
@@ -104,8 +104,8 @@ type Backend interface {
 	HistoryDays(tier store.Tier) int
 	// HidesNumbers returns true if a tier hides numbers.
 	HidesNumbers(tier store.Tier) bool
-	// MadeUp returns true if the numbers in the database are made up by the sandbox.
-	MadeUp() bool
+	// IsDataMadeUp returns true if the numbers in the database are made up by the sandbox.
+	IsDataMadeUp() bool
 }
 
 // ErrorCode is an error code of the API.
@@ -216,10 +216,10 @@ func (p *Pages) routes() http.Handler {
 	handle("POST /setup/{link}", setUp)
 
 	handle("GET /errors", func(v *visit) error {
-		return v.render(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
+		return v.renderPage(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
 	})
 	handle("GET /docs/guides", func(v *visit) error {
-		v.redirect("/docs/guides/" + v.guides[0].Name)
+		v.redirectTo("/docs/guides/" + v.guides[0].Name)
 		return nil
 	})
 	handle("GET /docs/guides/{name}", showGuide)
@@ -230,7 +230,7 @@ func (p *Pages) routes() http.Handler {
 
 	private("GET /{$}", showOverview)
 	private("GET /track", showTrack)
-	private("POST /track", track)
+	private("POST /track", trackPastedLinks)
 	private("POST /track/progress", showProgress)
 	private("GET /video", showVideos)
 	private("GET /video/{platform}/{id}", showVideo)
@@ -294,24 +294,24 @@ type page struct {
 	Content any
 }
 
-// render sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
+// renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
-func (v *visit) render(status int, templateName, section, title string, templateData any) error {
+func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
 	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), Theme: v.theme()}
+		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsKnown() // ignore an error: the page is useful without the notice that no collector is running
+		shown.Idle = err == nil && !served.IsKnown() // after an error, the page is shown without the notice that no collector is running
 	}
 	if shown.Notice == "" {
-		shown.Notice = notices[v.r.URL.Query().Get("notice")]
+		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
 	}
-	return v.execute(status, templateName, "layout", shown)
+	return v.executeTemplate(status, templateName, "layout", shown)
 }
 
-// execute sends the result of a template. templateFile is the file of the template without its ending, and definitionName is the name of a
+// executeTemplate sends the result of a template. templateFile is the file of the template without its ending, and definitionName is the name of a
 // definition in this file. If the template fails, nothing is sent.
-func (v *visit) execute(status int, templateFile, definitionName string, data any) error {
+func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
 	templates, err := v.templates()
 	if err != nil {
 		return err
@@ -336,14 +336,14 @@ func (v *visit) renderError(err error) {
 			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
 	}
 	if problem.Status == http.StatusUnauthorized {
-		v.redirect("/login")
+		v.redirectTo("/login")
 		return
 	}
 	if problem.Status == http.StatusNotFound {
 		problem = errNotFound
 	}
 	v.setRetryAfter(problem)
-	if err := v.render(problem.Status, "problem", "", problem.Title, problem); err != nil {
+	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problem); err != nil {
 		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
 	}
 }
@@ -355,8 +355,8 @@ func (v *visit) setRetryAfter(problem *Problem) {
 	}
 }
 
-// redirect redirects the browser to pagePath, a path that can have a query.
-func (v *visit) redirect(pagePath string) {
+// redirectTo redirects the browser to pagePath, a path that can have a query.
+func (v *visit) redirectTo(pagePath string) {
 	v.w.Header().Set("Location", v.base+pagePath)
 	v.w.WriteHeader(http.StatusSeeOther)
 }
@@ -377,8 +377,8 @@ func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 	return false
 }
 
-// notices has the message about the last action for each value of the query parameter "notice".
-var notices = map[string]string{ //nolint:gosec // the texts contain no credentials
+// noticeTexts maps each value of the query parameter "notice" to the message that the page shows.
+var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
 	"tracked":         "Tracking was started again. New numbers appear after a few seconds.",
@@ -401,7 +401,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 // parseTemplates parses the templates of all pages. The keys of the result are the names of the pages. Each page has its own file, which
 // uses the definitions of layout.html and parts.html.
 func (p *Pages) parseTemplates() (map[string]*template.Template, error) {
-	shared, err := template.New("").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	shared, err := template.New("").Funcs(p.templateFunctions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type webhookSettings struct {
 // id.
 func (v *visit) readWebhooks() (webhookSettings, error) {
 	var list client.WebhookList
-	if err := v.get("/webhooks", nil, &list); err != nil {
+	if err := v.getFromAPI("/webhooks", nil, &list); err != nil {
 		return webhookSettings{}, err
 	}
 	content := webhookSettings{Webhooks: list.Data}
@@ -42,7 +42,7 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 			continue
 		}
 		var page client.WebhookDeliveryPage
-		if err := v.get("/webhooks/"+w.ID.String()+"/deliveries", url.Values{"limit": {strconv.Itoa(shownDeliveries)}}, &page); err != nil {
+		if err := v.getFromAPI("/webhooks/"+w.ID.String()+"/deliveries", url.Values{"limit": {strconv.Itoa(shownDeliveries)}}, &page); err != nil {
 			return content, err
 		}
 		content.Shown, content.Deliveries = w.ID.String(), page.Data
@@ -52,7 +52,7 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 
 // webhookPath returns the path of an operation on a webhook. If id is not a UUID, the path contains the zero UUID, which no webhook has.
 func webhookPath(id, operation string) string {
-	parsed, _ := uuid.Parse(id) // an invalid id becomes uuid.Nil, which is the id of no webhook
+	parsed, _ := uuid.Parse(id)
 	return "/webhooks/" + parsed.String() + operation
 }
 
@@ -63,7 +63,7 @@ func createWebhook(v *visit) error {
 		request.EventTypes = append(request.EventTypes, client.EventType(t))
 	}
 	var made client.CreatedWebhook
-	if _, err := v.send(http.MethodPost, "/webhooks", request, &made); err != nil {
+	if _, err := v.sendJSON(http.MethodPost, "/webhooks", request, &made); err != nil {
 		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
@@ -75,11 +75,11 @@ func changeWebhook(v *visit) error {
 	var err error
 	switch action {
 	case "delete":
-		_, err = v.call(http.MethodDelete, webhookPath(id, ""), nil, nil)
+		_, err = v.callAPI(http.MethodDelete, webhookPath(id, ""), nil, nil)
 	case "test":
-		_, err = v.call(http.MethodPost, webhookPath(id, "/test"), nil, nil)
+		_, err = v.callAPI(http.MethodPost, webhookPath(id, "/test"), nil, nil)
 	case "enable", "disable":
-		_, err = v.send(http.MethodPatch, webhookPath(id, ""), map[string]any{"enabled": action == "enable"}, nil)
+		_, err = v.sendJSON(http.MethodPatch, webhookPath(id, ""), map[string]any{"enabled": action == "enable"}, nil)
 	default:
 		return errNotFound
 	}
@@ -90,6 +90,6 @@ func changeWebhook(v *visit) error {
 	if action == "test" {
 		target += "&webhook=" + url.QueryEscape(id)
 	}
-	v.redirect(target)
+	v.redirectTo(target)
 	return nil
 }

@@ -48,14 +48,14 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own, because it is older than Retention.Daily. For such old days, only the last point of
-	// each week is stored, and this import or an earlier one has a later point for that week.
+	// PointFolded: the point has no row of its own, because it is older than Retention.Daily. Of such old points, only the last one of each week is
+	// stored, and a later point of the week was imported.
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older than
-	// Retention.Daily, a stored point of any day of the same week has this effect, except an imported weekly point. A stored point that was imported
-	// without counts does not have this effect if the imported point has counts: the imported point replaces it.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. If the day is older than
+	// Retention.Daily, any stored point of the same week has this effect, except an imported weekly point. But if the stored point was imported
+	// without counts, an imported point with counts replaces it.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -66,17 +66,17 @@ const (
 // ImportedVideo is the result of Import for one video.
 type ImportedVideo struct {
 	New     bool           // the organisation did not have the video before the import
-	Stopped bool           // the video is not tracked: its tracking was stopped before, or the organisation did not have it and the other tracker had stopped it
+	Stopped bool           // the video is not tracked: the organisation has stopped it, or the video is new and the other tracker has stopped it
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
 // Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list must
 // not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
 //
-// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
-// Import never replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and
-// Import adds a later point for the same week. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the
-// rows of account_days and organisation_days are as if the points had been fetched on their days.
+// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. Import never
+// replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and Import adds a later
+// point for the same week. A repeated import changes nothing. Import also updates the latest counts, the statistics and the rows of account_days and
+// organisation_days. The result is the same as if the points had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
@@ -126,7 +126,7 @@ type importing struct {
 	gone          []storedPoint  // stored points to delete: they were imported without counts, and points with counts replace them
 }
 
-// replacedWeek identifies a weekly point of a video that a later point of the same week replaces.
+// replacedWeek identifies a stored weekly point. The import replaces it by a later point of the same week.
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
@@ -137,8 +137,8 @@ func (i *importing) firstDailyDay() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// checkVideos returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
-// if two of its points are on one UTC day, or if a point is in the future.
+// checkVideos returns an error if a link is not the link of a video. The points of a video must be ordered by time, at most one on each UTC day, and
+// not in the future. Otherwise checkVideos returns an error.
 func (i *importing) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -257,8 +257,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// While retention replaces the daily points of a week by a weekly point, both tables snapshots_daily and snapshots_weekly can
-			// have a point of the same day. Skip the weekly point, which the query returns second.
+			// For a short time, retention has both the daily points of a week and the weekly point that replaces them. Then two rows have the same
+			// day. Skip the weekly point, which the query returns second.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -268,8 +268,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNewVideos tracks the videos that the organisation does not have. If a stored video has no account, trackNewVideos finds or creates
-// the account that the import names, and sets the fields username and account of the mergedVideo.
+// trackNewVideos tracks the videos that the organisation does not have. If a stored video has no account, trackNewVideos finds or creates the account
+// that the import names. It then sets the fields username and account of the mergedVideo.
 func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.setHandlesByID(videos); err != nil {
 		return err
@@ -308,8 +308,7 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 }
 
 // setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If only the account's id is known, setHandlesByID finds
-// or creates the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no
-// handle.
+// or creates the account. The handle of a created account is its id, because sources also report the id for an account without a handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -491,7 +490,7 @@ func (i *importing) writeChanges() error {
 	if err := i.updateDays(); err != nil {
 		return err
 	}
-	return db.RunWrites(i.Tx, ingest.SumWrites(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
+	return db.RunWrites(i.Tx, ingest.TotalsUpdates(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
 // fillDetails sets the caption, upload date, length and account of m.after, if the stored video lacks the value and the import has it. It returns

@@ -104,7 +104,7 @@ func (s scenario) toImport(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// readableData returns all data of an organisation's videos and accounts that callers of the store can read, without ids, creation times and
+// readableData returns the data of an organisation's videos and accounts that callers of the store can read. It leaves out ids, creation times and
 // the sources of counts.
 func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // o can also have rows for days whose only point was replaced by the second import
+			for _, day := range history(clean) { // the second import can replace the only point of a day, and the row of the day stays
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)

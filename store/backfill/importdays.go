@@ -120,9 +120,9 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The slice storedDays has the days that already
-// have a row, in ascending order. The argument storedIndex of a call is the index of the day in storedDays. If the day has no row, it is the index of
-// the last earlier day with a row, or -1 if there is none. The argument c has the amounts to add to the sums of that row.
+// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The slice storedDays has the days with a row, in
+// ascending order. The argument storedIndex is the index of the day in storedDays. If the day has no row, storedIndex belongs to the last earlier
+// day with a row, or is -1 if there is no such day. The argument c has the amounts to add to the sums of the row with this index.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

@@ -71,7 +71,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// The weekly point s can have counts that p lacks, because it also has counts from earlier days of the week.
+		// A stored weekly point can have more counts than the imported point, because it also has counts of earlier days of the week.
 		case s.Equal(p.Counts) || s.Weekly && s.Includes(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -82,9 +82,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// The point p is not stored if s is a daily point. It is not stored either if s is a weekly point that retention has made, because
-		// it is then unknown which days of the week had points. An imported weekly point s is the last imported point of its week, so a
-		// point of a later day can be added.
+		// If the week has a daily point, the imported point is not stored. If retention has made the weekly point, the imported point is not
+		// stored either, because it is unknown which days of the week had points. If the weekly point was imported, it is the last
+		// imported point of its week, so a point of a later day can be added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -126,7 +126,7 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 }
 
 // isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is in the
-// same week and also before firstDaily, the first day for which daily points are stored. That later point is then stored instead.
+// same week and before firstDaily, because that later point is then stored instead. From firstDaily on, daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -178,8 +178,8 @@ func (s *storedPoint) toStep() step {
 }
 
 // steps returns the points of the video as steps, the oldest first. If afterImport is true, it returns the points that the video has after the
-// import: stored and added points. If it is false, steps returns the points that the video had before the import: stored and replaced points.
-// The step of a weekly point is on the Monday of its week, because the sums of all days of the week already include the point.
+// import: stored and added points. If it is false, steps returns the points that the video had before the import: stored and replaced points. The
+// step of a weekly point is on the Monday of its week, because the sums of the whole week include the point.
 func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -237,8 +237,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has this count, so the day of the latest count is unknown. It is replaced only by the count of a point that is later
-			// than all stored points.
+			// No stored point has this count, so the day of the latest count is unknown. Only the count of a point that is later than all stored
+			// points replaces it.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

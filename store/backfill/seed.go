@@ -259,8 +259,7 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status of a video or account that Load writes. The time of its last counts is countedAt, which is nil if it has no
-// counts.
+// loadedStatus returns the fetch status of a video or account that Load writes. The argument countedAt is the time of its last counts, or nil.
 func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
@@ -273,8 +272,7 @@ func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatu
 	return queue.FetchOK
 }
 
-// countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds a request to fetch it to the
-// entries for the queue.
+// countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds it to the entries for the queue.
 func (l *loading) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
@@ -307,8 +305,8 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// newVideo converts a LoadVideo to a video of the database. It computes the latest counts and the growth of the video from in.Points. It returns an
-// error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
+// newVideo converts a LoadVideo to a video of the database. It computes the latest counts and the growth of the video from in.Points. The points must
+// be ordered by time, at most one on each day, and not in the future. Otherwise newVideo returns an error.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -329,8 +327,8 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 	return v, nil
 }
 
-// viewsOn returns the views at the end of a day: those of the last point with views that is not later than the day. It returns nil if there
-// is no such point.
+// viewsOn returns the views at the end of a day. They come from the last point with views up to this day. viewsOn returns nil if there is no such
+// point.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
@@ -356,8 +354,8 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// addVideo adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds a request to
-// fetch the video to the entries for the queue. The caller must have set the latest counts and growth of v.
+// addVideo adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, addVideo also adds it to the
+// entries for the queue. The caller must have set the latest counts and growth of v.
 func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -393,11 +391,11 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// addPoints adds the rows of a video's points to l. For the days before firstDailyDay, it adds only one weekly point for each week, because the
-// retention job also keeps only weekly points of such old days.
+// addPoints adds the rows of a video's points to l. For the days before firstDailyDay, it adds only one weekly point for each week, as the retention
+// job does.
 func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
 	oldest := l.firstDailyDay()
-	var known store.Counts // the last known counts of the week of the point, up to the point
+	var known store.Counts // the last known counts in the week of the point p, including the counts of p
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
@@ -418,8 +416,8 @@ type fetchedTarget struct {
 	platform   link.Platform
 	kind       queue.Kind
 	externalID string
-	at         db.Instant // time of the fetch
-	views      *int64     // views that the fetch reported; nil for an account
+	at         db.Instant
+	views      *int64 // views that the fetch reported; nil for an account
 }
 
 // writeRows writes all rows that were collected in l, the organisation's totals, and the targets of the queue.

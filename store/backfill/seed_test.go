@@ -20,7 +20,7 @@ import (
 // dataset has the values that a source reports for the videos of one account on consecutive days. The last day is today.
 type dataset struct {
 	days   int
-	views  map[string]func(day int) *int64 // function that returns the views on a day, by the external id of the video
+	views  map[string]func(day int) *int64 // the key is the external id of a video; the function returns the video's views on a day
 	titles map[string]string
 }
 
@@ -69,7 +69,7 @@ func (p dataset) factsOn(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// toBatch returns the dataset as an argument of Load. The last point of each video is of the present time.
+// toBatch returns the dataset as an argument of Load. The time of each video's last point is now.
 func (p dataset) toBatch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
@@ -248,7 +248,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 
 		c, err := o.Collection(t.Context(), parent, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 2, c.VideoCount, "the collection must contain one video directly and one by a hashtag")
+		require.EqualValues(t, 2, c.VideoCount, "the collection must have two videos: one that was added to it, and one with its hashtag")
 		c, err = o.Collection(t.Context(), child, true)
 		require.NoError(t, err)
 		require.EqualValues(t, 4, c.VideoCount, "the collection must contain all videos of the account")

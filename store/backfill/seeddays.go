@@ -81,7 +81,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	}
 }
 
-// firstDay returns the first day for which the account has a point or a number of followers, or MaxDate if there is no such day.
+// firstDay returns the first day for which the account has a point or a number of followers. If there is no such day, it returns MaxDate.
 func firstDay(a *LoadAccount) db.Date {
 	first := store.MaxDate
 	if len(a.Days) > 0 {

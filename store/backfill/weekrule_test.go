@@ -55,7 +55,7 @@ func TestImport_keepsCountsOfEarlierDaysIfTheLastDayOfTheWeekHasNone(t *testing.
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		sunday, points := weekWithoutSundayViews(db)
-		for n, cut := range []int{0, 3, 6} { // the first import has the points before the index cut, the second import has the other points
+		for n, cut := range []int{0, 3, 6} { // the number of points in the first import; the second import has the other points
 			l := storetest.Clip(t, n)
 			if cut > 0 {
 				importResults(t, o, importOf(l, points[:cut]...))

@@ -20,13 +20,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func noProgress(int64, int64) {}
+func ignoreProgress(int64, int64) {}
 
 // writeBackup writes a backup of a database and returns the bytes of the file.
 func writeBackup(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
 	t.Helper()
 	var out bytes.Buffer
-	summary, err := backup.Write(t.Context(), s, "v1.2.3", &out, noProgress)
+	summary, err := backup.Write(t.Context(), s, "v1.2.3", &out, ignoreProgress)
 	require.NoError(t, err)
 	return out.Bytes(), summary
 }
@@ -80,7 +80,7 @@ func restoreBackup(t *testing.T, db *storetest.DB, file []byte) (backup.Summary,
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	return backup.Restore(t.Context(), s, bytes.NewReader(file), noProgress)
+	return backup.Restore(t.Context(), s, bytes.NewReader(file), ignoreProgress)
 }
 
 // fillEmptyTables inserts a row into each table that has no rows.
@@ -128,7 +128,7 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 		fillEmptyTables(t, db, fillAllTables(t, db))
 		file, written := writeBackup(t, db.Store)
 		require.NotContains(t, backupText(t, file), `"rows":0}`, "every table must have rows")
-		checked, err := backup.Check(bytes.NewReader(file), noProgress)
+		checked, err := backup.Check(bytes.NewReader(file), ignoreProgress)
 		require.NoError(t, err)
 		require.Equal(t, written, checked)
 		for _, engine := range storetest.Engines {
@@ -146,8 +146,8 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	})
 }
 
-// Other transactions track videos while backups are written. In each backup, the number of videos in the totals must equal the number of
-// rows of videos, because these numbers are equal in the database at every moment.
+// Other transactions track videos while backups are written. In the database, the number of videos in the totals always equals the number of rows of
+// videos. So the two numbers must also be equal in each backup.
 func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -220,7 +220,7 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 			_, err := restoreBackup(t, db, bad)
 			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
 			if name != "a backup with a table that the schema does not have" && name != "a backup with a column that the table does not have" { // only Restore compares the tables and columns with the database
-				_, err = backup.Check(bytes.NewReader(bad), noProgress)
+				_, err = backup.Check(bytes.NewReader(bad), ignoreProgress)
 				require.ErrorAs(t, err, new(*backup.DamagedError), name)
 			}
 		}
@@ -260,7 +260,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 		_, err = restoreBackup(t, storetest.NewEmpty(t, db.Engine), newer)
 		require.ErrorAs(t, err, new(*store.SchemaError))
 		other := compressLines(t, strings.Replace(backupText(t, file), `"version":1`, `"version":2`, 1))
-		_, err = backup.Check(bytes.NewReader(other), noProgress)
+		_, err = backup.Check(bytes.NewReader(other), ignoreProgress)
 		require.ErrorContains(t, err, "use the version of the program that wrote the backup, v1.2.3")
 	})
 }
@@ -269,7 +269,7 @@ func TestWrite_refusesATextThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite") // this test runs only on SQLite, because PostgreSQL refuses such a text
 	db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'a', CAST(x'ff' AS text), 1)")
-	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, noProgress)
+	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, ignoreProgress)
 	require.ErrorContains(t, err, `back up table short_links: column target: the text "\xff" is not valid UTF-8`)
 }
 
@@ -278,7 +278,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"format":"reeltally-backup","version":1,"rows":1}` + "\n" + `{"table":"videos","columns":[{"name":"id","kind":"integer"}]}` + "\n[1]\n" + `{"end":"videos","rows":1}` + "\n"))
 	f.Add([]byte(`{"format":"reeltally-backup","version":1}` + "\n" + `{"end":"backup","rows":0,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}` + "\n"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
-		if _, err := backup.Check(bytes.NewReader(compressLines(t, string(lines))), noProgress); err != nil {
+		if _, err := backup.Check(bytes.NewReader(compressLines(t, string(lines))), ignoreProgress); err != nil {
 			return
 		}
 		require.Contains(t, string(lines), "reeltally-backup")

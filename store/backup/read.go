@@ -40,7 +40,6 @@ func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	return r.readTables(func(tableStart) error { return nil }, func([]any) error { return nil }, func(string, int64) error { return nil })
 }
 
-// reader reads one backup.
 type reader struct {
 	header   Header
 	lines    *bufio.Reader
@@ -71,7 +70,7 @@ func newReader(input io.Reader, progress func(done, of int64)) (*reader, error) 
 // readHeader checks the first line and stores it.
 func (r *reader) readHeader(line []byte) error {
 	if err := json.Unmarshal(line, &r.header); err != nil || r.header.Format != formatName {
-		return newDamagedError("the first line is not that of a backup")
+		return newDamagedError("the first line is not the header of a backup")
 	}
 	if r.header.Version != formatVersion {
 		return fmt.Errorf("the backup has version %d of the format, but this program reads version %d: use the version of the program that wrote the backup, %s", r.header.Version, formatVersion, r.header.Program)
@@ -94,8 +93,8 @@ func (r *reader) nextLine() ([]byte, error) {
 }
 
 // readTables reads all tables. It calls startTable at the beginning of each table, addRow for each row, and finishTable at the end of each table. The
-// values of a row are nil, or a string, int64, float64, bool or []byte. At the end, it compares the checksum of the lines that it has read with the
-// checksum in the last line of the backup.
+// values of a row are nil, or a string, int64, float64, bool or []byte. At the end, it computes the checksum of the lines and compares it with the
+// checksum in the last line.
 func (r *reader) readTables(startTable func(tableStart) error, addRow func(values []any) error, finishTable func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {

@@ -109,11 +109,10 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// rowsAtOnce is the maximum number of rows that one call of InsertRows inserts.
 	rowsAtOnce = 5000
-	// bytesAtOnce is the approximate maximum number of bytes of texts that one call of InsertRows inserts. A single row can have more.
+	// bytesAtOnce is the approximate maximum number of bytes of texts that one call of InsertRows inserts. Only a single row can be larger.
 	bytesAtOnce = 8 << 20
 )
 
-// loader inserts the rows of a backup.
 type loader struct {
 	db     *db.DB
 	tables []db.StoredTable // the tables of the database

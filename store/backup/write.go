@@ -99,7 +99,6 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	return b.summary, errors.Join(err, compressed.Close())
 }
 
-// writer writes one backup.
 type writer struct {
 	out      io.Writer
 	sum      hash.Hash

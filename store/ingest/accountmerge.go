@@ -26,7 +26,7 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	if other.Tracked && otherBegan < began {
 		tracking = *other
 	}
-	if err := d.countMerged(fetched, other); err != nil {
+	if err := d.correctTotals(fetched, other); err != nil {
 		return nil, err
 	}
 	if err := d.moveRows(from.ID, into.ID); err != nil {
@@ -49,8 +49,11 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records so that the record to keep comes first. A record that is or was tracked comes before a record
-// that was never tracked. Then a fetched record comes before an unfetched record, and then an older record before a newer record.
+// compareForMerge orders duplicate records so that the record to keep comes first. Three criteria decide, in this order:
+//
+//  1. A record that is or was tracked comes before a record that was never tracked.
+//  2. A fetched record comes before an unfetched record.
+//  3. An older record comes before a newer record.
 func compareForMerge(a, b *store.Account) int {
 	trueFirst := func(a, b bool) int {
 		switch {
@@ -82,8 +85,8 @@ func mergeValues(dst, src *store.Account) {
 	dst.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 
-// countMerged corrects the organisation's account totals after a merge, so that the given records count as one tracked account.
-func (d discovery) countMerged(records ...*store.Account) error {
+// correctTotals corrects the organisation's account totals after a merge, so that the given records count as one tracked account.
+func (d discovery) correctTotals(records ...*store.Account) error {
 	tracked, removed := 0, 0
 	for _, r := range records {
 		switch {
@@ -97,11 +100,11 @@ func (d discovery) countMerged(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveRows moves the rows of the account oldID to the account keptID, and deletes the account oldID. If both accounts have a point of the same day,
-// the point of keptID is kept, and its missing follower counts are filled in from the other point. If both accounts have a subscription, only the
-// subscription of keptID is kept.
+// moveRows moves the rows of the old account to the kept account, and deletes the old account. If both accounts have a point of the same day, the kept
+// account's point stays. Follower counts that it lacks are copied from the old account's point. If both accounts have a subscription, only the kept
+// account's subscription stays.
 func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
-	// If both accounts have a subscription, delete the subscription of oldID and recompute the lane of its target.
+	// If both accounts have a subscription, delete the old account's subscription and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, oldID, d.org, store.KindAccount, keptID)
 	if err != nil {

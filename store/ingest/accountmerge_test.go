@@ -18,7 +18,6 @@ func renamedFacts(videos []ingest.FoundVideo, followers int64) ingest.AccountFac
 	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
 }
 
-// accountByID returns the organisation's account with the given id.
 func accountByID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{ID: id})

@@ -18,7 +18,7 @@ import (
 // AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
 	ID          *string // the platform's own id of the account
-	SourceID    *string // the source's own id of the account, if the source does not use the platform's ids: the name of the id's issuer, a slash, and the id
+	SourceID    *string // the source's own id of the account, in the form ISSUER/ID; nil if the source uses the platform's ids
 	Username    *string // handle without "@", in lower case
 	Name        *string
 	Bio         *string
@@ -79,7 +79,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 			if err := events.Save(); err != nil {
 				return err
 			}
-			if err := acknowledge(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
+			if err := acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
 				return err
 			}
 			for _, o := range outcomes {
@@ -110,9 +110,9 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account. It skips organisations
-// that are not in orgs: they began to track the account after lockSubscribers read the subscriptions, so the transaction does not hold
-// their locks. For such an organisation, the account becomes due again immediately.
+// writeAccount writes the outcome of one account to the data of the organisations that subscribe to the account. It skips organisations that are
+// not in orgs, because the transaction does not hold their locks. They began to track the account after lockSubscribers read the subscriptions.
+// For these organisations, the account becomes due again immediately.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
@@ -138,9 +138,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores the depth:
-// the number of videos that the next fetch requests, where 0 means one page. A depth greater than 0 means that an organisation needs a longer list.
-// In this case, saveIdentity increases requested_at, so that the target becomes due again immediately.
+// saveIdentity stores the account's ids in the account's target in the queue. If the target has no handle, it also stores the handle. The depth is
+// the number of videos that the next fetch must request, or 0 for one page. If the depth is greater than 0, saveIdentity increases requested_at, so
+// that the longer list is requested immediately.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -187,7 +187,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 		return 0, d.writeState(a)
 	}
 	if f != nil {
-		if a, err = d.findRecord(a); err != nil {
+		if a, err = d.updateIdentity(a); err != nil {
 			return 0, err
 		}
 	}
@@ -210,7 +210,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 		}
 	}
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
-	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{
+	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(addFetchState(a, map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
 		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt})).Error
 	if err != nil {
@@ -232,15 +232,14 @@ func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
 	d.events.AddAccountFetch(&before, a)
-	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
+	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(addFetchState(a, map[string]any{})).Error
 }
 
-// withState adds the values of the account's fetch status to newValues, and returns this map. The map has the new value of each column that an UPDATE
-// changes, by column name.
-func withState(a *store.Account, newValues map[string]any) map[string]any {
-	newValues["fetch_status"], newValues["fetch_reason"] = a.FetchStatus, a.FetchReason
-	newValues["last_attempt_at"], newValues["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
-	return newValues
+// addFetchState returns the given columns of an UPDATE together with the account's fetch state.
+func addFetchState(a *store.Account, columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
+	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
+	return columns
 }
 
 // isOutdated returns true if a newer answer about the account was already written. That happens if a fetch took so long that its lease
@@ -267,9 +266,9 @@ func (d discovery) setProfile(a *store.Account) {
 	}
 }
 
-// findRecord updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
+// updateIdentity updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
 // reported values show that two records belong to the same account, it merges the records and returns the merged record.
-func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
+func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
 	reported := store.Author{Platform: a.Platform, Name: f.Name}
 	db.Assign(&reported.ExternalID, f.ID)
@@ -294,9 +293,9 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge the records that belong to the fetched account: records with the reported id, and never fetched records with the reported
-	// handle. An account has several records if a video was tracked before its account, or if the account was tracked by its old and its
-	// new handle.
+	// Merge the records that belong to the fetched account. These are the records with the reported id, and those records with the reported
+	// handle that have no id and were never fetched. An account has several records if a video was tracked before its account, or if the account
+	// was tracked by its old and its new handle.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -326,9 +325,9 @@ func (d discovery) findRecord(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Videos that the organisation stopped
-// stay stopped, with one exception: for the first complete list after tracking began, the method resumeStopped tracks stopped videos again. A complete
-// list is one that was long enough to contain all new videos.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. If the list is the first complete list
+// since tracking began, it also tracks stopped videos again: see resumeStopped. After that, stopped videos stay stopped. A complete list is one that was
+// long enough to contain all new videos.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -395,8 +394,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all given videos. Otherwise it returns only the
-// first ones, so that at most d.preview videos of the account are fetched, and marks the others as pending.
+// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all given videos. If not, at most d.preview videos
+// of the account are fetched: limitToPreview returns only the first videos, and marks the rest as pending.
 func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -440,7 +439,7 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error
 }
 
-// readOrganisation returns the organisation to whose data d writes.
+// readOrganisation returns the organisation that tracks the account.
 func (d discovery) readOrganisation() (store.Organisation, error) {
 	var o store.Organisation
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error

@@ -102,7 +102,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.StopVideos(t, o, storetest.ParseLink(t, videos[0].Link))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video must stay stopped if it was stopped without its account")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video must stay stopped if it was not stopped together with its account")
 
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestDiscovery_updatesTheRequestedAccountIfTheAnswerHasNoIDAndNoHandle(t *te
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Name: new("Some One"), Followers: new(int64(7))})
 		page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Accounts, 1, "the answer must create no second record without a handle")
+		require.Len(t, page.Accounts, 1, "an answer without a handle must not create another record")
 		require.EqualValues(t, 7, *page.Accounts[0].LatestFollowersCount)
 		require.Equal(t, "Some One", *page.Accounts[0].Name)
 	})

@@ -13,11 +13,11 @@ import (
 
 const (
 	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
-	minFullPage = 10 // a list with fewer videos is not a full page, so it contains all videos of the account
+	minFullPage = 10 // a list with fewer videos contains all videos of the account, because every full page has at least this many
 )
 
-// listDepths are the list lengths to request, in order. The next length is requested until a list reaches the last known upload, or until
-// the source returns fewer videos than requested.
+// listDepths are the list lengths to request, in order. The last list is the first one that reaches the last known upload, or that has fewer
+// videos than requested.
 var listDepths = []int{200, 5000}
 
 // fourthOlderVideo returns the index of the fourth older video in the list. A video is older if it was uploaded before the last complete
@@ -60,10 +60,11 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	}), nil
 }
 
-// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list,
-// it returns the list length of the account's tracking type if a shorter list was requested. A shorter list was requested if the
-// organisation subscribed during a fetch for another organisation. After the first complete list, nextDepth returns the next of listDepths if
-// the list does not reach back to the last complete list.
+// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough.
+//
+// Before the first complete list, the tracking type decides how long the list must be. The requested list can be shorter if the organisation
+// subscribed during a fetch for another organisation. After the first complete list, the list must reach back to the last complete list. If it
+// does not, nextDepth returns the next length in listDepths.
 func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {

@@ -49,7 +49,7 @@ func (ch *channel) fetchUntilNotDue(t *testing.T, db *storetest.DB) []int {
 		require.Len(t, claims[0].Targets, 1)
 		target := claims[0].Targets[0]
 		depths = append(depths, target.Depth)
-		require.Less(t, len(depths), 5, "the target must stop being due: %v", depths)
+		require.Less(t, len(depths), 5, "the target must not be due any more: %v", depths)
 		n := min(max(target.Depth, ch.pageSize), ch.maxListed, len(ch.videos))
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))

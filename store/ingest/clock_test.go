@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// openWithOffset opens the database like another process with a wrong clock: its clock differs from the real time by the given duration.
-func openWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
+// openStoreWithOffset opens the database as a process with a wrong clock would do. The clock differs from the real time by the given duration.
+func openStoreWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
 	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
-		wrong := openWithOffset(t, db, by)
+		wrong := openStoreWithOffset(t, db, by)
 		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.ErrorContains(t, err, "set both clocks by NTP")
 		require.ErrorContains(t, err, "the clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
@@ -39,7 +39,7 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		require.Equal(t, months, partitions(t, db))
 	}
-	right := openWithOffset(t, db, 5*time.Minute)
+	right := openStoreWithOffset(t, db, 5*time.Minute)
 	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
 	require.True(t, ok, "the process with the wrong clock must not have claimed the job")
@@ -55,13 +55,13 @@ func partitions(t *testing.T, db *storetest.DB) []string {
 
 func TestRetention_runsOnSQLiteWithoutADatabaseClock(t *testing.T) {
 	t.Parallel()
-	_, err := ingest.New(openWithOffset(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.NeverStop)
+	_, err := ingest.New(openStoreWithOffset(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
-// openWithClock returns a Store with a clock that the test can set. The Store treats the clock as the real clock of the machine. The
+// openStoreWithClock returns a Store with a clock that the test can set. The Store treats the clock as the real clock of the machine. The
 // database has an organisation that was created a year ago.
-func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
+func openStoreWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
 	db.Exec(t, "UPDATE organisations SET created_at = ? WHERE id = ?", store.InstantOf(db.Clock.Now().AddDate(-1, 0, 0)), o.ID())
@@ -75,7 +75,7 @@ func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clo
 func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	s, clock := openWithClock(t, db)
+	s, clock := openStoreWithClock(t, db)
 	waitAWeek := func() {
 		t.Helper()
 		for range 7 {
@@ -126,7 +126,7 @@ func TestRetention_trustsTheClockOfANewInstallation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.NewOrg(t, db)
-		s := openWithOffset(t, db, 0)
+		s := openStoreWithOffset(t, db, 0)
 		_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -139,7 +139,7 @@ func TestRetention_trustsTheClockOfANewInstallation(t *testing.T) {
 func TestCheckClock_writesNothing(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	s, _ := openWithClock(t, db)
+	s, _ := openStoreWithClock(t, db)
 	require.Error(t, s.CheckClock(t.Context()))
 	require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads counts videos in organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the videos
+// CountUploads adds videos to organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the videos
 // whose upload date was unknown before and is known now. The set undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
@@ -35,9 +35,9 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// SumWrites returns the statements that update the organisations' totals after sums have changed. They change each total by the
+// TotalsUpdates returns the statements that update the organisations' totals after sums have changed. They change each total by the
 // difference between the sum in sumsAfter and the sum in sumsBefore.
-func SumWrites(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
+func TotalsUpdates(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))
 	rows := make([][]any, len(orgs))
@@ -112,11 +112,11 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 }
 
 // SetGrowth computes the fields of Growth from the latest views of the video. The last fetch was on fetchDay. The last point with views is of
-// lastViewsDay, which is nil if no point has views. The function viewsOn returns the views of the last point that has views and is not later than the
-// given day. It returns nil if there is no such point.
+// lastViewsDay, which is nil if no point has views. The function viewsOn returns the views of the last point with views on or before a day, or nil
+// if there is no such point.
 //
-// If no point after the start of a period has views, the growth in that period is unknown. The latest views then come from the point with
-// which they would be compared, and the difference would always be 0.
+// If no point after the start of a period has views, the growth in that period is unknown. In this case, the latest views are older than the period,
+// so they would be compared with themselves.
 func SetGrowth(v *store.Video, fetchDay db.Date, lastViewsDay *db.Date, viewsOn func(db.Date) *int64) {
 	before := func(days db.Date) *int64 {
 		if lastViewsDay == nil || *lastViewsDay <= fetchDay-days {

@@ -92,7 +92,7 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "the growth of a day must not compare two fetches of the same day")
+		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "the growth must be unknown after two fetches of the same day")
 
 		db.Clock.Advance(8 * 24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
@@ -211,7 +211,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			storetest.Track(t, o, links[:n]...)
 			facts, latest, uploaded := map[link.Link]ingest.VideoFacts{}, make([]*int64, n), (*store.Date)(nil)
 			for i, l := range links[:n] {
-				at := db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 9).Draw(rt, "uploaded days ago"))
+				at := db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 9).Draw(rt, "days since the upload"))
 				latest[i] = drawCount(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
 				facts[l] = ingest.VideoFacts{Views: latest[i], UploadedAt: &at}
 				if d := store.DateOf(at); uploaded == nil || d > *uploaded {

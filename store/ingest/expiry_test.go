@@ -14,16 +14,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestTables_allHaveABound(t *testing.T) {
+func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set if Bound is ByTime, and only then", name)
+		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set for the bound ByTime, and for no other bound", name)
 	}
 }
 
-// insertsOfAge returns functions that insert a row that was last used at the given time. The keys of the map are the names of the tables whose
-// old rows are deleted (store.ByTime). Calls with different n insert rows with different keys.
+// insertsOfAge returns one function for each table whose old rows are deleted (store.ByTime), with the table's name as the key. The function inserts a
+// row that was last used at the given time. Calls with different n insert rows with different keys.
 func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

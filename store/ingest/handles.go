@@ -55,9 +55,9 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// newTargetName returns the external id that the account's target gets after a fetch. If the source reported the platform's own id of the
-// account, this id replaces a handle or a source's id. Otherwise, if the source reported its own id of the account, this id replaces a
-// handle. In all other cases, the external id stays the same.
+// newTargetName returns the external id that the account's target gets after a fetch. The platform's own id of the account replaces a handle or
+// a source's id, if the source reported it. The source's own id replaces a handle, if the source did not report the platform's id. In all other
+// cases, the external id stays the same.
 func newTargetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -71,7 +71,7 @@ func newTargetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the ids in the answer show that the source did not return the account of the record, but another one.
+// isOtherAccount returns true if the ids in the answer show that the source returned another account than the account of the record.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {

@@ -79,11 +79,11 @@ type Outcome struct {
 	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, the username is
 	// stored in place of Handle.
 	Handle string
-	// TriedHandles are those account handles in Target.Handles with which the video was requested, but not found. The next fetch begins
-	// with handles that were not tried yet.
+	// TriedHandles are handles from Target.Handles. The video was requested with each of them, and the source did not find it. The next fetch
+	// begins with handles that were not tried yet.
 	TriedHandles []string
-	// Fetch is the change of the fetch status. If Fetch is nil, the status becomes queue.FetchOK if the outcome has counts or the facts of
-	// an account. Otherwise the status stays the same.
+	// Fetch is the change of the fetch status. An outcome with Fetch nil changes the status to queue.FetchOK if it has counts or the facts of an
+	// account. An outcome with none of them leaves the status unchanged.
 	Fetch *queue.FetchChange
 
 	account   bool // the target is an account and its facts were written
@@ -115,7 +115,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
 				return err
 			}
-			return acknowledge(tx, c, s.db.Now(), fetchedAt, outcomes)
+			return acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, outcomes)
 		})
 	})
 }
@@ -166,8 +166,8 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 // changesVideo returns true if the outcome has something to write to a video besides the fetch status.
 func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != nil || o.NotSafe != nil }
 
-// changeState applies the outcome's change of the fetch status to s, the state of a video or account of one organisation. hasNumbers is true if the
-// organisation has counts of this video or account.
+// changeState updates the fetch state of a video or account of one organisation with the outcome. hasNumbers is true if the organisation has counts of
+// this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
 	if c := o.fetchChange(); c != nil {
 		s.ApplyChange(*c, hasNumbers, fetchedAt, o.NextAt)
@@ -234,7 +234,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	}
 	addEvents()
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.UpdateStatements(w.tx), SumWrites(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.UpdateStatements(w.tx), TotalsUpdates(w.tx, before, sums))...)
 	if err != nil {
 		return err
 	}
@@ -279,8 +279,7 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
  FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
-// collectAccounts adds the accounts of the videos to gotCounts. It sets the value of an account to true if at least one of its videos got new
-// counts.
+// collectAccounts adds the accounts of the videos to a map. The value of an account is true if at least one of its videos got new counts.
 func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
@@ -368,7 +367,6 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 	return o.hasCounts()
 }
 
-// hasCounts returns true if the outcome has counts to write.
 func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 
 // applyCounts sets the latest counts of a video. A count that the source did not report keeps its value, or becomes nil if the platform
@@ -427,7 +425,7 @@ var savedColumns = slices.Concat([]string{"link text", "username text", "linked_
 	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
 	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
 
-// savedValues returns the values of the video v for the columns savedColumns, in the same order.
+// savedValues returns the values of a video in the order of savedColumns.
 func savedValues(v *store.Video) []any {
 	counts := v.LatestCounts()
 	return slices.Concat([]any{v.Link, v.Username, v.LinkedAccountID, v.UploadedAt, v.SongName, v.SongLink,

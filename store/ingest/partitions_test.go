@@ -35,8 +35,8 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// runConcurrently runs f in a goroutine. It returns when f has ended, or when f has begun to wait for a database lock. The returned channel receives
-// the error of f.
+// runConcurrently runs a function in a goroutine. It returns when the function has ended, or when the function waits for a database lock. The returned
+// channel receives the function's error.
 func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -75,7 +75,6 @@ func historyReader(t *testing.T, db *storetest.DB) (read func(maxDuration time.D
 	}
 }
 
-// countPartitions returns the number of partitions of snapshots_daily.
 func countPartitions(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
 
 // pg_dump holds ACCESS SHARE on every table while it runs. Creating the partition of a new month neither waits for that lock nor delays
@@ -194,7 +193,7 @@ func trackOneVideo(t *testing.T, db *storetest.DB) queue.Target {
 	return queue.Target{Platform: c.Platform, Kind: "video", ExternalID: c.ID}
 }
 
-// A partition that is created as a table and then attached has the same columns and keys as one that is created with PARTITION OF.
+// A partition can be created as a table and then attached, or it can be created with PARTITION OF. Both ways give the same columns and keys.
 func TestAttachedPartitions_haveTheSameColumnsAndKeysAsOtherPartitions(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

@@ -31,7 +31,7 @@ type RetentionReport struct {
 	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
-	Expired int64    // number of points that were deleted because they were older than Retention.Weekly: of videos, accounts and organisations
+	Expired int64    // number of points of videos, accounts and organisations that were deleted because they were older than Retention.Weekly
 }
 
 // ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming months.
@@ -54,7 +54,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (Re
 	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
 	keep := s.db.Retention()
 	daily := (today - keep.Daily).Week()
-	if err := s.rollUp(ctx, orgs, daily, &done, keepAlive); err != nil {
+	if err := s.rollUpOldPoints(ctx, orgs, daily, &done, keepAlive); err != nil {
 		return done, err
 	}
 	return done, s.deleteOldPoints(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, keepAlive)
@@ -68,8 +68,8 @@ func (s *Writer) createNextPartitions(ctx context.Context) error {
 	return s.db.PreparePartitions(ctx)
 }
 
-// rollUp replaces all daily points that are older than firstKept by weekly points.
-func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
+// rollUpOldPoints replaces all daily points that are older than firstKept by weekly points.
+func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date
 	return nil
 }
 
-// checkRolledUp returns an error if deleting the daily points in the range r would lose data. A daily point can be deleted if its week has
+// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. A daily point can be deleted if its week has
 // a weekly point of the same or a later day. The weekly point must have every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
@@ -142,8 +142,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points for the daily points in the range r. If r.Partition is false, it also deletes these daily points. If
-// r.Partition is true, it leaves them, because the caller drops the whole partition.
+// rollUpDays writes the weekly points for the daily points in a range of days. If the range is a whole partition, the caller drops the partition
+// afterwards. Otherwise rollUpDays deletes the daily points.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, keepAlive func() error) error {
 	return s.runInBatches(ctx, "videos", orgs, done, keepAlive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
@@ -162,8 +162,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 }
 
 // runInBatches divides the rows of a table into batches, ordered by organisation and id. For each batch, it calls processBatch in a transaction. The
-// call must process the rows of one organisation, org, in a range of ids: greater than afterID and at most lastID. The call must also store in batch
-// how many points it has written and deleted. runInBatches adds these numbers to the report.
+// call must process the rows of one organisation whose ids are greater than afterID and at most lastID. The call must also store in batch how many
+// points it has written and deleted. runInBatches adds these numbers to the report.
 func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
 	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {

@@ -39,7 +39,7 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	for ago := rapid.IntRange(0, 790).Draw(t, "first"); ago >= 0; ago -= 1 + rapid.IntRange(0, step-1).Draw(t, "gap") {
 		views += rapid.Int64Range(-20, 100).Draw(t, "growth")
 		day, c := today-store.Date(ago), store.Counts{Views: new(views)}
-		if rapid.IntRange(0, 9).Draw(t, "views are missing") == 0 {
+		if rapid.IntRange(0, 9).Draw(t, "views are missing if 0") == 0 {
 			c = store.Counts{Likes: new(views)}
 		}
 		if ago > rolledUpBefore && !weeks[day.Week()] {
@@ -51,9 +51,9 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openAndFailAfter opens the database as a second process would do. After n statements, every statement fails, as if the process had been
+// openStoreThatFailsAfter opens the database as a second process would do. After n statements, every statement fails, as if the process had been
 // killed.
-func openAndFailAfter(t *testing.T, db *storetest.DB, n int64) *store.Store {
+func openStoreThatFailsAfter(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
 	left.Store(1 << 30) // allow all statements while the database is opened
@@ -92,7 +92,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			}
 
 			for range 3 {
-				killed := openAndFailAfter(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
+				killed := openStoreThatFailsAfter(t, db, rapid.Int64Range(0, 60).Draw(rt, "number of statements before the process is killed"))
 				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
@@ -152,7 +152,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
 		require.GreaterOrEqual(t, daily, int64(91))
 		require.LessOrEqual(t, daily, int64(91+7+31))
-		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "PostgreSQL must drop the partitions of old months, and SQLite has none: %v", done.Months)
+		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "PostgreSQL must drop the partitions of old months, and SQLite must drop nothing, because it has no partitions: %v", done.Months)
 		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
 		points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-store.WeeklyDays, now)
 		require.NoError(t, err)

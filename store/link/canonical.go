@@ -27,7 +27,7 @@ func AccountURL(p Platform, handle string) string {
 func AccountIDURL(p Platform, id string) string {
 	switch p {
 	case TikTok:
-		if allOf(id, 1, 20, isDigit) {
+		if consistsOf(id, 1, 20, isDigit) {
 			return "https://www.tiktok.com/share/user/" + id
 		}
 	case YouTube:

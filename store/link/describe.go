@@ -19,14 +19,14 @@ func Describe(raw string) Description {
 	return Description{
 		Platform:  &l.Platform,
 		Kind:      &l.Kind,
-		ID:        nonEmpty(l.ID),
-		Handle:    nonEmpty(l.Handle),
-		Canonical: nonEmpty(l.Canonical),
+		ID:        nilIfEmpty(l.ID),
+		Handle:    nilIfEmpty(l.Handle),
+		Canonical: nilIfEmpty(l.Canonical),
 	}
 }
 
-// nonEmpty returns a pointer to s, or nil if s is "".
-func nonEmpty(s string) *string {
+// nilIfEmpty returns a pointer to s, or nil if s is "".
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -108,7 +108,7 @@ func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
 		return Link{}, a.refuseVideoID(id, facebookIDShape)
 	}
 	l := Link{Platform: Facebook, Kind: Video, ID: id, Canonical: "https://www.facebook.com/reel/" + id}
-	if isFacebookName(name) && !allOf(name, 1, 20, isDigit) {
+	if isFacebookName(name) && !consistsOf(name, 1, 20, isDigit) {
 		l.Handle = FoldUsername(name)
 	}
 	return l, nil
@@ -120,7 +120,7 @@ func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	if !a.isAccountHost() {
 		return Link{}, a.refusePath()
 	}
-	if allOf(name, 1, 20, isDigit) {
+	if consistsOf(name, 1, 20, isDigit) {
 		return a.facebookAccountIDLink(name)
 	}
 	if !isFacebookName(name) {
@@ -135,7 +135,7 @@ func (a *address) facebookAccountLink(name string) (Link, *Error) {
 // facebookAccountIDLink returns the link of the account with the given numeric id. It returns an error if the id is not a number of up to 20
 // digits.
 func (a *address) facebookAccountIDLink(id string) (Link, *Error) {
-	if !allOf(id, 1, 20, isDigit) {
+	if !consistsOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
 	}
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
@@ -159,7 +159,7 @@ func (a *address) facebookShareLink() (Link, *Error) {
 // the path, as in /v/CODE. The parameter ending is the end of the canonical link: "/" or "".
 func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
-	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
+	if len(a.parts) == 2 && consistsOf(code, 1, 5, isAlnum) {
 		code, path = a.pathPart(1), a.lowerPathPart(0)+"/"
 	} else if len(a.parts) > 1 {
 		return Link{}, a.refusePath()
@@ -193,11 +193,11 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 }
 
 // isFacebookID reports whether s has the form of a Facebook video id.
-func isFacebookID(s string) bool { return allOf(s, 9, 17, isDigit) }
+func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) }
 
 // isFacebookName reports whether s has the form of an account's chosen name, or of a page's title followed by the page's id.
 func isFacebookName(s string) bool {
-	if allOf(s, 2, 80, func(c byte) bool { return isID(c) || c == '.' }) {
+	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
 		return s[len(s)-1] != '.'
 	}
 	if _, ok := facebookPageID(s); !ok || utf8.RuneCountInString(s) > 150 {
@@ -215,7 +215,7 @@ func isFacebookName(s string) bool {
 // "Any-Title-100063551323670". It returns false if s does not have this form.
 func facebookPageID(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
-	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {
+	if i < 1 || !consistsOf(s[i+1:], 9, 20, isDigit) {
 		return "", false
 	}
 	return s[i+1:], true

@@ -57,7 +57,7 @@ func lookUpHost(host string) (platform Platform, base string, ok bool) {
 // isLabels reports whether s is a sequence of labels of a host name, such as "www" or "www.m".
 func isLabels(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
-		if !allOf(label, 1, 63, isID) {
+		if !consistsOf(label, 1, 63, isIDCharacter) {
 			return false
 		}
 	}

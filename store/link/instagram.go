@@ -62,10 +62,10 @@ func (a *address) parseInstagram() (Link, *Error) {
 // post has links with each of these words. The canonical link has "reel" if pathWord is "reel" or "reels", and "p" otherwise. The parameter
 // name is the account's name in the link, or "" if it has none.
 func (a *address) instagramVideoLink(name, pathWord, code string) (Link, *Error) {
-	if len(code) > privateSuffixLength && allOf(code, 1, 2*privateSuffixLength, isID) {
+	if len(code) > privateSuffixLength && consistsOf(code, 1, 2*privateSuffixLength, isIDCharacter) {
 		code = code[:len(code)-privateSuffixLength]
 	}
-	if !allOf(code, 10, longCodeLength, isID) {
+	if !consistsOf(code, 10, longCodeLength, isIDCharacter) {
 		return Link{}, a.refuseVideoID(code, instagramCodeShape)
 	}
 	if !isInstagramName(name) {
@@ -102,7 +102,7 @@ func (a *address) instagramShareLink() (Link, *Error) {
 
 // isInstagramName reports whether s has the form of an Instagram username.
 func isInstagramName(s string) bool {
-	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
+	return consistsOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
 // isInstagramReserved reports whether firstPart, the first part of a path in lower case, is a page of Instagram itself and not an account.

@@ -36,17 +36,17 @@ const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 //
 // Parse refuses a host that ends in a dot. No platform uses such hosts, and other code compares hosts byte by byte.
 func Parse(raw string) (Link, error) {
-	l, err := parse(raw)
+	l, err := parseLink(raw)
 	if err != nil {
 		return Link{}, err
 	}
 	return l, nil
 }
 
-// parse does the same as Parse, but its error has the type *Error instead of error.
-func parse(raw string) (Link, *Error) {
+// parseLink does the same as Parse, but its error has the type *Error instead of error.
+func parseLink(raw string) (Link, *Error) {
 	if len(raw) > maxBytes {
-		return Link{}, refuse(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
+		return Link{}, newError(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
 	}
 	s := strings.TrimFunc(raw, isBlank)
 	s = strings.TrimLeft(s, openers)
@@ -55,12 +55,12 @@ func parse(raw string) (Link, *Error) {
 			s = decoded
 		}
 	}
-	l, first := parseOne(s, 0)
+	l, first := parseBareLink(s, 0)
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
 		// Without the "_", the code has its usual length. So the "_" is more probably punctuation after the link, such as the end of an
 		// _emphasis_, than a part of the code.
 		s = before
-		l, first = parseOne(s, 0)
+		l, first = parseBareLink(s, 0)
 	}
 	for err, i := first, 0; err != nil; i++ {
 		// The last character can be a mark of the surrounding text. If it is one of the closers and the host belongs to a platform, remove it and try
@@ -70,14 +70,14 @@ func parse(raw string) (Link, *Error) {
 			return Link{}, first
 		}
 		s = s[:len(s)-size]
-		l, err = parseOne(s, 0)
+		l, err = parseBareLink(s, 0)
 	}
 	return l, nil
 }
 
-// parseOne parses a link without surrounding text. The depth is 0 for the link that the caller passed, and 1 for a link that was found inside another
+// parseBareLink parses a link without surrounding text. The depth is 0 for the link that the caller passed, and 1 for a link that was found inside another
 // link.
-func parseOne(s string, depth int) (Link, *Error) {
+func parseBareLink(s string, depth int) (Link, *Error) {
 	a, err := splitLink(s)
 	if err != nil {
 		return Link{}, err
@@ -110,13 +110,13 @@ type address struct {
 // splitLink splits a link into its parts. It refuses a link that is not a web address of a platform.
 func splitLink(s string) (*address, *Error) {
 	if s == "" {
-		return nil, refuse(InvalidURL, "The link is empty; paste the address of a video or an account.")
+		return nil, newError(InvalidURL, "The link is empty; paste the address of a video or an account.")
 	}
 	if !utf8.ValidString(s) {
-		return nil, refuse(InvalidURL, "The link is not valid UTF-8.")
+		return nil, newError(InvalidURL, "The link is not valid UTF-8.")
 	}
 	if strings.ContainsFunc(s, isForbidden) {
-		return nil, refuse(InvalidURL, "The link contains a blank or a control character; send one link and nothing else.")
+		return nil, newError(InvalidURL, "The link contains a blank or a control character; send one link and nothing else.")
 	}
 	rest, err := cutScheme(s)
 	if err != nil {
@@ -158,10 +158,10 @@ func cutScheme(s string) (string, *Error) {
 	}
 	for _, app := range appSchemes {
 		if strings.EqualFold(scheme, app) {
-			return "", refuse(UnsupportedLink, "%s: links open an application; send the https:// link of the video or account.", app)
+			return "", newError(UnsupportedLink, "%s: links open an application; send the https:// link of the video or account.", app)
 		}
 	}
-	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
+	return "", newError(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
 // setHost sets the fields platform, host, base and sub. The authority is the part of the link between the scheme and the path. setHost refuses a link
@@ -179,16 +179,16 @@ func (a *address) setHost(authority string) *Error {
 	var ok bool
 	if a.platform, a.base, ok = lookUpHost(a.host); !ok {
 		if strings.ContainsAny(host, `\%`) || !strings.ContainsAny(host, ".[") {
-			return refuse(InvalidURL, "%s is not a host name; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
+			return newError(InvalidURL, "%s is not a host name; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
 		}
-		return refuse(UnsupportedPlatform, "The host %s belongs to none of the supported platforms: %s.", quote(host), platformNames)
+		return newError(UnsupportedPlatform, "The host %s belongs to none of the supported platforms: %s.", quote(host), platformNames)
 	}
 	a.sub = strings.TrimSuffix(strings.TrimSuffix(a.host, a.base), ".")
 	if userinfo {
-		return refuse(InvalidURL, "The link has a user name before the host %s; send the link without the user name.", a.host)
+		return newError(InvalidURL, "The link has a user name before the host %s; send the link without the user name.", a.host)
 	}
 	if hasPort && port != "443" && port != "80" {
-		return refuse(InvalidURL, "The port %s is not accepted; only the ports 443 and 80 are accepted.", quote(port))
+		return newError(InvalidURL, "The port %s is not accepted; only the ports 443 and 80 are accepted.", quote(port))
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (a *address) setPath(pathAndQuery string) *Error {
 		}
 	}
 	if strings.ContainsFunc(path, unicode.IsControl) {
-		return refuse(InvalidURL, "The path of the link contains an encoded control character.")
+		return newError(InvalidURL, "The path of the link contains an encoded control character.")
 	}
 	// In links of some programs the "?" before the query is missing, as in "watch&v=ID" and "/v/ID&hl=en".
 	if before, after, ok := strings.Cut(path, "&"); ok {
@@ -218,10 +218,10 @@ func (a *address) setPath(pathAndQuery string) *Error {
 		switch part = strings.TrimSpace(part); part {
 		case "", ".": // browsers also ignore empty parts and "."; the "." can be a full stop after the link
 		case "..":
-			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
+			return newError(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
 			if len(a.parts) == maxParts {
-				return refuse(UnsupportedLink, "The path of the link has more than %d parts; no link of a video or an account has so many.", maxParts)
+				return newError(UnsupportedLink, "The path of the link has more than %d parts; no link of a video or an account has so many.", maxParts)
 			}
 			a.parts = append(a.parts, part)
 		}
@@ -297,11 +297,11 @@ func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	case inner == "":
 		return Link{}, a.refusePath()
 	case a.depth > 0:
-		return Link{}, refuse(UnsupportedLink, "The link contains a link that contains a third link; send only the innermost link.")
+		return Link{}, newError(UnsupportedLink, "The link contains a link that contains a third link; send only the innermost link.")
 	case inner[0] == '/' && !strings.HasPrefix(inner, "//"):
 		inner = "www." + a.base + inner
 	}
-	return parseOne(inner, a.depth+1)
+	return parseBareLink(inner, a.depth+1)
 }
 
 // isAccountHost reports whether the first part of the path can be the name of an account on this host, as on www.instagram.com. On hosts such as
@@ -317,23 +317,23 @@ func (a *address) isAccountHost() bool {
 // refusePath returns the error for a link that leads to another page of a platform, not to a video or an account.
 func (a *address) refusePath() *Error {
 	if len(a.parts) == 0 {
-		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, acceptedForms(a.platform))
+		return newError(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, acceptedForms(a.platform))
 	}
-	return refuse(UnsupportedLink, "%s on %s is neither a video nor an account; accepted are %s.",
+	return newError(UnsupportedLink, "%s on %s is neither a video nor an account; accepted are %s.",
 		quote("/"+strings.Join(a.parts, "/")), a.host, acceptedForms(a.platform))
 }
 
 // refuseVideoID returns the error for a video link whose id is missing or has the wrong form. The text rightForm describes the right form.
 func (a *address) refuseVideoID(id, rightForm string) *Error {
 	if id == "" {
-		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, rightForm)
+		return newError(UnsupportedLink, "The link to %s names no video id; %s.", a.host, rightForm)
 	}
-	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, rightForm)
+	return newError(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, rightForm)
 }
 
 // refuseHandle returns the error for an account link whose handle has the wrong form. The text rightForm describes the right form.
 func (a *address) refuseHandle(handle, rightForm string) *Error {
-	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, rightForm)
+	return newError(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, rightForm)
 }
 
 // platformNames has the names of all platforms, for use in error messages.
@@ -353,8 +353,8 @@ func acceptedForms(p Platform) string {
 	}
 }
 
-// refuse returns an Error with a formatted detail.
-func refuse(reason Reason, format string, args ...any) *Error {
+// newError returns an Error with a formatted detail.
+func newError(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 

@@ -12,12 +12,12 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // isAlnum reports whether c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isID reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for
+// isIDCharacter reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for
 // ids with letters.
-func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
+func isIDCharacter(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has minLength to maxLength bytes, and the function isAllowed returns true for each of them.
-func allOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
+// consistsOf reports whether s has minLength to maxLength bytes, and the function isAllowed returns true for each of them.
+func consistsOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
 	if len(s) < minLength || len(s) > maxLength {
 		return false
 	}
@@ -33,7 +33,7 @@ func allOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
 func isLocale(s string) bool {
 	language, region, ok := strings.Cut(strings.ReplaceAll(s, "_", "-"), "-")
 	letter := func(c byte) bool { return isAlnum(c) && !isDigit(c) }
-	return allOf(language, 2, 2, letter) && (!ok || allOf(region, 2, 4, letter))
+	return consistsOf(language, 2, 2, letter) && (!ok || consistsOf(region, 2, 4, letter))
 }
 
 // isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.

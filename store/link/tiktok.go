@@ -135,7 +135,7 @@ func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 // tiktokAccountIDLink returns the link of the account with the given numeric id. It returns an error if the id is not a number of 4 to 20 digits.
 func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
-	if !allOf(id, 4, 20, isDigit) {
+	if !consistsOf(id, 4, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a TikTok account id has 4 to 20 digits, as in tiktok.com/share/user/6567659045795758085")
 	}
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
@@ -163,17 +163,17 @@ func (a *address) tiktokVideoIDInQuery() string {
 }
 
 // isTikTokID reports whether s has the form of a TikTok video id.
-func isTikTokID(s string) bool { return allOf(s, 15, 20, isDigit) }
+func isTikTokID(s string) bool { return consistsOf(s, 15, 20, isDigit) }
 
 // isTikTokHandle reports whether s has the form of a TikTok handle.
 func isTikTokHandle(s string) bool {
-	return allOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
+	return consistsOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
 // isSecUID reports whether s has the form of a secUid, a text that identifies a TikTok account like its numeric id.
 func isSecUID(s string) bool {
-	return strings.HasPrefix(s, "MS4wLjAB") && allOf(s, 40, 120, isID)
+	return strings.HasPrefix(s, "MS4wLjAB") && consistsOf(s, 40, 120, isIDCharacter)
 }
 
 // isShareCode reports whether s has the form of the code in a short link of TikTok, Instagram or Facebook.
-func isShareCode(s string) bool { return allOf(s, 5, 40, isID) }
+func isShareCode(s string) bool { return consistsOf(s, 5, 40, isIDCharacter) }

@@ -9,8 +9,7 @@ import (
 // idEpoch is the start of the time in Instagram's ids, as a Unix time in milliseconds.
 const idEpoch = 1314220021721
 
-// oldestUpload is a time before the first upload to TikTok or Instagram. An id that contains an earlier time does not contain an upload
-// time.
+// oldestUpload is a time before the first upload to TikTok or Instagram. An earlier time in an id is not an upload time.
 var oldestUpload = time.Date(2010, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // UploadTime returns the upload time in the id of a TikTok or Instagram video, in UTC. The time is approximate: the platform creates the id

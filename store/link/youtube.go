@@ -118,7 +118,7 @@ func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link
 		}
 	}
 	// Refuse the tab "live", because it leads to the channel's current broadcast, which changes.
-	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
+	if word == "live" || !consistsOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
 		return Link{}, a.refusePath()
 	}
 	return channelLink()
@@ -136,7 +136,7 @@ func youtubeVideoLink(id string, short bool) Link {
 // youtubeChannelLink returns the link of the account with the given channel id.
 func (a *address) youtubeChannelLink(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
-		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
+		if consistsOf(id, 24, 24, isIDCharacter) && id[:2] == "UC" {
 			return Link{}, refuseLastCharacter(id, "YouTube channel id")
 		}
 		return Link{}, a.refuseHandle(id, youtubeChannelShape)
@@ -146,7 +146,7 @@ func (a *address) youtubeChannelLink(id string) (Link, *Error) {
 
 // refuseYouTubeID returns the error for a video link whose id is not valid.
 func (a *address) refuseYouTubeID(id string) *Error {
-	if allOf(id, 11, 11, isID) {
+	if consistsOf(id, 11, 11, isIDCharacter) {
 		return refuseLastCharacter(id, "YouTube video id")
 	}
 	return a.refuseVideoID(id, youtubeIDShape)
@@ -154,13 +154,13 @@ func (a *address) refuseYouTubeID(id string) *Error {
 
 // refuseLastCharacter returns the error for an id whose only fault is its last character.
 func refuseLastCharacter(id, kind string) *Error {
-	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
+	return newError(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
 // isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The 22 characters encode a 128-bit number with 6 bits
 // each, so only four different characters are possible at the end.
 func isYouTubeChannel(s string) bool {
-	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
+	return consistsOf(s, 24, 24, isIDCharacter) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
 // youtubeAccountLink returns the link of the account with the given name. The prefix is the part of the path before the name: "@", "c/", "user/" or
@@ -224,13 +224,13 @@ func cutYouTubeID(s string) (id string, ok bool) {
 	}
 	id, tail := s[:length], s[length:]
 	// The 11 characters encode a 64-bit number with 6 bits each, so only 16 different characters are possible at the end.
-	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
+	if !consistsOf(id, length, length, isIDCharacter) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}
 	for _, appended := range [...]string{"share", "feature=", "http"} {
 		ok = ok || strings.HasPrefix(tail, appended)
 	}
-	return id, ok || tail == "" || !isID(tail[0])
+	return id, ok || tail == "" || !isIDCharacter(tail[0])
 }
 
 // isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and "·". A name

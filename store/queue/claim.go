@@ -29,9 +29,8 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles has at most claimedHandles other account handles. They are from the links with which organisations track a video. The order
-	// follows the last time at which an organisation sent the handle or a fetch tried it, the earliest first. The handle "" stands for
-	// links without a handle.
+	// Handles has at most claimedHandles other account handles. They are from the links with which organisations track a video. The handle that was
+	// sent or tried longest ago comes first. The handle "" stands for links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -48,8 +47,7 @@ type Target struct {
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
-	// RequestedAt is the time of the last request to fetch the target. If the clock shows no later time than RequestedAt, a request raises
-	// RequestedAt by a microsecond.
+	// RequestedAt is the time of the last request to fetch the target. Each request raises it by at least a microsecond.
 	RequestedAt db.Instant
 	// AccountID is the platform's own id of an account. SourceID is the id that the source uses for the account, if the source has its own
 	// ids. An unknown id is "".
@@ -86,9 +84,9 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target may be fetched. It applies only if at least one target is due, and the number of due
-	// targets is less than Candidates. A target is fetched early only on the UTC day on which it is due, only if its last fetch did not fail,
-	// and only in the lanes premium, basic and free.
+	// Ahead is how long before its due time a target may be fetched. It applies only if at least one target is due, and the number of due targets is
+	// less than Candidates. A target is fetched early only on the UTC day on which it is due. Targets of the interactive lane and targets whose last
+	// fetch failed are not fetched early.
 	Ahead time.Duration
 	// Pick chooses which of the due targets the next call to the source contains. It also chooses the duration of their lease. The chosen
 	// targets must have the same platform and kind.
@@ -158,8 +156,7 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 			if err != nil || len(subscribed) > 0 {
 				return err
 			}
-			// No organisation tracks any of the targets in found, so all of them were deleted. Continue the loop, because more targets may
-			// be due.
+			// All targets that were found were deleted, because no organisation tracks them. Continue the loop, because more targets may be due.
 		}
 		return nil
 	}
@@ -183,8 +180,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront is how many due targets a claim of the interactive lane compares. These are the first targets in the order of the lane. If
-// at most waitingFront organisations wait, the first target of each of them is compared.
+// waitingFront is the number of due targets of the interactive lane that a claim compares. They are the first targets of the lane. If at most
+// waitingFront organisations wait, the first target of each of them is compared.
 const waitingFront = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
@@ -196,8 +193,8 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of the column
-		// turn.
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That index does not return the rows in the order of the
+		// column turn.
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by
@@ -274,8 +271,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out handles that equal t.Handle and are not "". It
-// does nothing if t is an account.
+// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out t.Handle, except if that is "". It does nothing if
+// t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

@@ -70,7 +70,7 @@ func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 			statements := of.Guard.Statements()
 			at := slices.IndexFunc(statements, func(s string) bool { return strings.Contains(s, "ORDER BY t.next_at LIMIT") })
 			require.GreaterOrEqual(t, at, 0)
-			plan := explain(t, of, statements[at], 0, "", int(queue.LanePremium), 0, now, "video", 50)
+			plan := queryPlan(t, of, statements[at], 0, "", int(queue.LanePremium), 0, now, "video", 50)
 			require.Contains(t, plan, "fetch_targets_due")
 			require.NotContains(t, plan, "Seq Scan on fetch_targets")
 			require.NotContains(t, plan, "SCAN fetch_targets")

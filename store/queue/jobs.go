@@ -24,7 +24,7 @@ type JobLease struct {
 }
 
 // ClaimJob gives the caller the right to run a job for leaseTime, if the job is due. It returns false if the job is not due or if another process has
-// leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is ahead would block
+// leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock that is ahead could block
 // the job for a long time.
 func (s *Queue) ClaimJob(ctx context.Context, name string, leaseTime time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {

@@ -80,8 +80,8 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of the table from which a statement can read the tiers of the organisations that track the targets in the list u.
-// The list u is given by its SQL text and its parameters. The table is organisations, except on Citus.
+// subscriberTable returns the name of a table with the tiers of the organisations that track the targets in the list u. A statement can read the
+// tiers from this table. The list u is given by its SQL text and its parameters. The table is organisations, except on Citus.
 //
 // On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads the tables
 // of the queue without their indexes. So subscriberTable reads the tiers first, and returns the name of a list that contains them. It also returns

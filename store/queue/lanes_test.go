@@ -208,7 +208,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 				continue
 			}
 			seen++
-			plan := explain(t, db, statement, args...)
+			plan := queryPlan(t, db, statement, args...)
 			for _, table := range []string{"fetch_targets", "fetch_subscriptions"} {
 				require.NotContains(t, plan, "Seq Scan on "+table)
 				require.NotContains(t, plan, "SCAN "+table)

@@ -133,8 +133,7 @@ type Entry struct {
 	TrackedAt, FetchedAt db.Instant
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Saved is true if NextAt and Unsupported are already stored in the row of the video or account, so that they need not be written
-	// again.
+	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
 
 	route    string     // the first source to ask; set by routeEntries
@@ -161,11 +160,11 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and now tracks it again. Otherwise an organisation
-// could cause a fetch at any time by stopping and tracking. An entry is delayed if less than RefreshPause has passed since the last fetch of the
-// target, and the organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If the
-// organisation had stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due when
-// RefreshPause has passed since the fetch, unless its scheduled time is earlier.
+// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and now tracks it again. Otherwise an organisation could
+// cause a fetch at any time by stopping and tracking. An entry is delayed if two conditions hold: less than RefreshPause has passed since the last
+// fetch of the target, and the organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If
+// the organisation had stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due at the
+// end of RefreshPause, or at its scheduled time if that is earlier.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -212,10 +211,10 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is more
-// urgent. A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also raises
-// requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the function
-// deferRecentlyFetched has delayed neither makes the target active again nor raises requested_at.
+// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is more urgent.
+// A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also raises requested_at. So
+// a target that a collector is fetching at this time becomes due again directly after this fetch. But if deferRecentlyFetched has delayed the entry,
+// the state and requested_at stay unchanged.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {

@@ -302,8 +302,8 @@ func uuidType(db *storetest.DB) string {
 	return "uuid"
 }
 
-// explain returns the query plan of a statement as text.
-func explain(t *testing.T, db *storetest.DB, statement string, args ...any) string {
+// queryPlan returns the query plan of a statement as text.
+func queryPlan(t *testing.T, db *storetest.DB, statement string, args ...any) string {
 	t.Helper()
 	verb := "EXPLAIN "
 	if db.Engine == "sqlite" {
@@ -343,7 +343,7 @@ func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 			for _, lane := range queue.Lanes {
 				args = append(args, 0, "", int(lane))
 			}
-			plan := explain(t, db, asked[0], args...)
+			plan := queryPlan(t, db, asked[0], args...)
 			require.Equal(t, len(queue.Lanes), strings.Count(plan, "fetch_targets_due")+strings.Count(plan, "fetch_targets_waiting"), "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Seq Scan", statistics)
 			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
@@ -352,7 +352,7 @@ func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 			_, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
 			now := int64(store.InstantOf(db.Clock.Now()))
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "", int(queue.LanePremium), 0, now, "video", 50)
+			plan = queryPlan(t, db, db.Guard.Statements()[0], 0, "", int(queue.LanePremium), 0, now, "video", 50)
 			require.Contains(t, plan, "fetch_targets_due", statistics)
 			require.NotContains(t, plan, "Seq Scan", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
@@ -360,7 +360,7 @@ func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 
 			_, err = db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "", 0, "", now, "video", 0, "", now, "video", 999, int64(math.MaxInt64), 50)
+			plan = queryPlan(t, db, db.Guard.Statements()[0], 0, "", 0, "", now, "video", 0, "", now, "video", 999, int64(math.MaxInt64), 50)
 			require.Contains(t, plan, "fetch_targets_waiting", statistics)
 			require.NotContains(t, plan, "Seq Scan on fetch_targets", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)

@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. The
-// argument sources has the names of all sources. A target whose next source is not in sources starts again with the first source.
+// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. The argument
+// sources has the names of all sources. If the next source of a target is not one of them, the target starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes changes the targets of r's platform and kind whose next source is not in sources. It sets their next source to r.Route and deletes
-// their stored answers. Each transaction changes one range of external ids.
+// resetRoutes changes targets of the platform and kind of r. If the next source of a target is not in sources, resetRoutes sets it to r.Route and
+// deletes the stored answers of the target. Each transaction changes one range of external ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// isDueNow returns true if a video or an account of TikTok is due to be fetched now, or if its fetch was requested with the highest priority.
+// isDueNow returns true if a target of the given kind is due now or is in the interactive lane.
 func isDueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
@@ -24,7 +24,7 @@ func isDueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 // is not fetched again immediately.
 func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 	t.Parallel()
-	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
+	for name, another := range map[string]bool{"a video of one organisation": false, "a video of two organisations": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -15,8 +15,7 @@ type SourceToken struct {
 	Source  string `gorm:"primaryKey"`
 	Account string `gorm:"primaryKey"` // name of the account to which the token belongs
 	Sealed  []byte
-	// Version rises with every exchange. A process that read the token before an exchange cannot change the new token, because the versions
-	// differ.
+	// Version rises each time the token is exchanged for a new one. A process that still has the old version cannot change the new token.
 	Version   int64
 	HeldUntil db.Instant
 	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
@@ -36,8 +35,8 @@ func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sea
 	return kept, err
 }
 
-// HoldSourceToken locks the token t for the given time, so that no other process exchanges t at the same time. It returns t with HeldUntil set. It
-// returns false if another process has locked t or has already exchanged t.
+// HoldSourceToken locks the token t for the given time. In this time, no other process can exchange t for a new token. HoldSourceToken returns t with
+// HeldUntil set. It returns false if another process has locked t or has already exchanged t for a new token.
 func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
 	now := s.db.Now()
 	t.HeldUntil = now.Add(d)
@@ -45,14 +44,14 @@ func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Durat
 	return t, held, err
 }
 
-// ReplaceSourceToken stores the new token after the exchange of t, and ends the lock of HoldSourceToken. If another process has exchanged t
-// meanwhile, it changes nothing and returns false.
+// ReplaceSourceToken stores the token for which t was exchanged, and ends the lock of HoldSourceToken. If another process has replaced t meanwhile,
+// it changes nothing and returns false.
 func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
 		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": db.Instant(0), "updated_at": s.db.Now()})
 }
 
-// ReleaseSourceToken ends the lock of HoldSourceToken if t was not exchanged.
+// ReleaseSourceToken ends the lock of HoldSourceToken. It is called if t could not be exchanged for a new token.
 func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	_, err := s.changeSourceToken(ctx, t, "held_until = ?", t.HeldUntil, map[string]any{"held_until": db.Instant(0)})
 	return err

@@ -80,7 +80,7 @@ func TestReplaceSourceToken_refusesATokenThatWasExchangedMeanwhile(t *testing.T)
 		require.Equal(t, first.Version+1, second.Version)
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "a token that was exchanged must not be lockable")
+		require.False(t, ok, "a token that was replaced by a new one must not be lockable")
 
 		held, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
 		require.NoError(t, err)

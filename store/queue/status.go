@@ -101,8 +101,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 }
 
 // targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: DelayableStatuses, the time before which a due fetch
-// counts as late, and FetchDelayed. A new target gets the status "unsupported" if its column route, the source to ask, is empty although
-// collectors have stored the first source for each platform and kind. Then no source can fetch the target.
+// counts as late, and FetchDelayed. The column route has the source to ask. If collectors have stored the first source for each platform and kind,
+// and the route of a new target is empty, no source can fetch the target. Its status is then "unsupported".
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // stoppedCounts counts the stopped videos and accounts of all organisations.
@@ -156,9 +156,9 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	return found, db.Translate(err)
 }
 
-// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both
-// results are sorted by these columns. On SQLite, the index fetch_targets_counts contains all columns of the query, in the order of its
-// groups, so the query neither reads the rows nor sorts them.
+// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both results are
+// sorted by these columns. On SQLite, the index fetch_targets_counts contains all columns of the query, in the order of its groups. So the query
+// reads only the index, and does not sort.
 func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
 	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets with the platform, kind and status of the key, whose field Targets is 0
+	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; the field Targets of the keys is 0
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus
@@ -236,9 +236,8 @@ func (c *QueueCounts) addCounts(o *QueueCounts) {
 	}
 }
 
-// WhyFailing returns the last error of a target of the platform p. The target is the first that it finds among the targets that are in the state
-// StateParked or whose last fetch failed. If there is no such target, it returns "". It reads targets until it finds one, so it is slow if only
-// few targets have failed.
+// WhyFailing returns the last error of one target of the platform p: any target that is in the state StateParked, or whose last fetch failed. If
+// there is no such target, it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error

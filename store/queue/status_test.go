@@ -194,7 +194,7 @@ func TestCollecting_readsTheQueueOnceAndInTheOrderOfAnIndexOnSQLite(t *testing.T
 		for i := range args {
 			args[i] = 0
 		}
-		plan := explain(t, db, reads[0], args...)
+		plan := queryPlan(t, db, reads[0], args...)
 		require.Contains(t, plan, "USING COVERING INDEX fetch_targets_counts", statistics)
 		require.NotContains(t, plan, "TEMP B-TREE", statistics)
 	}

@@ -13,9 +13,9 @@ type block struct {
 	statement  *statementInfo  // facts about the whole statement; set only in the block without an outer block
 	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id
-	uses       []*use          // the tables of the block
-	derived    []derived       // the subqueries in the FROM clause
-	conditions []condition     // the WHERE clause and the ON clauses
+	uses       []*use
+	derived    []derived   // the subqueries in the FROM clause
+	conditions []condition // the WHERE clause and the ON clauses
 }
 
 // use is one place in a block at which the statement names a table. A table that is joined with itself is named at two places, so it has
@@ -56,7 +56,7 @@ func (b *block) checkConditions(clauses map[string][]node) error {
 		if d.lateral {
 			scope = b
 		}
-		if err := checkOne(d.query, scope); err != nil {
+		if err := checkParsedStatement(d.query, scope); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (b *block) checkSubqueries(nodes []node) error {
 		}
 		check := b.checkSubqueries
 		if n.isQuery() {
-			check = func(kids []node) error { return checkOne(kids, b) }
+			check = func(kids []node) error { return checkParsedStatement(kids, b) }
 		}
 		if err := check(n.kids); err != nil {
 			return err
@@ -220,11 +220,11 @@ func (b *block) namedQuery(name string) (list, named bool) {
 	return false, false
 }
 
-// isList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
+// isParameterList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
 //
 //   - SELECT * FROM unnest((SELECT CAST(? AS type[])), …), or the same without the inner SELECT
 //   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
-func isList(query []node) bool {
+func isParameterList(query []node) bool {
 	from := keywordAt(query, "from")
 	if len(query) != from+3 || !query[0].isKeyword("select") || query[from+2].kind != groupNode {
 		return false
@@ -240,7 +240,6 @@ func isList(query []node) bool {
 	return false
 }
 
-// isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
 // isNotArrayParameter returns false if the nodes are (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.

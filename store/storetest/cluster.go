@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -77,7 +76,7 @@ func workerURLs(coordinator string) (urls []string, err error) {
 		return rows.Err()
 	})
 	if err == nil && len(urls) == 0 {
-		err = errors.New("the coordinator in " + CitusURL + " has no active worker: add workers by citus_add_node")
+		err = fmt.Errorf("the coordinator in %s has no active worker: add workers by citus_add_node", CitusURL)
 	}
 	return urls, err
 }

@@ -76,11 +76,11 @@ func TestCheckStatement_acceptsStatementsThatFollowTheRules(t *testing.T) {
 func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ statement, because string }{
-		"DROP TABLE for the whole table":                                                  {`DROP TABLE snapshots_daily`, "DROP is allowed only on the partition of one month"},
-		"DROP TABLE for a partition and another table":                                    {`DROP TABLE snapshots_daily_202601, videos`, "DROP is allowed only on the partition of one month"},
-		"ALTER TABLE that drops a column":                                                 {`ALTER TABLE videos DROP COLUMN title`, "ALTER is allowed only on the partition of one month"},
-		"ATTACH PARTITION for another table":                                              {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "ALTER is allowed only on the partition of one month"},
-		"SET without LOCAL":                                                               {`SET lock_timeout = '2s'`, "SET is allowed only on the partition of one month"},
+		"DROP TABLE for the whole table":                                                  {`DROP TABLE snapshots_daily`, "DROP is allowed only for three purposes"},
+		"DROP TABLE for a partition and another table":                                    {`DROP TABLE snapshots_daily_202601, videos`, "DROP is allowed only for three purposes"},
+		"ALTER TABLE that drops a column":                                                 {`ALTER TABLE videos DROP COLUMN title`, "ALTER is allowed only for three purposes"},
+		"ATTACH PARTITION for another table":                                              {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "ALTER is allowed only for three purposes"},
+		"SET without LOCAL":                                                               {`SET lock_timeout = '2s'`, "SET is allowed only for three purposes"},
 		"a query without a condition":                                                     {`SELECT * FROM videos`, "the statement does not restrict the table videos to one organisation"},
 		"a query with a condition on the id only":                                         {`SELECT * FROM videos WHERE id = ?`, "the statement does not restrict the table videos to one organisation"},
 		"an UPDATE with a condition on the id only":                                       {`UPDATE videos SET removed = ? WHERE id = ?`, "the statement does not restrict the table videos to one organisation"},
@@ -241,10 +241,10 @@ func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 		"locked rows joined with VALUES in the FROM clause": `SELECT v.* FROM (VALUES {rows}) AS wanted(organisation_id, id), videos v WHERE v.organisation_id = wanted.organisation_id AND v.id = wanted.id FOR UPDATE OF v`,
 	} {
 		for length, rows := range []string{"(?, ?)", "(?, ?), (?, ?)", "(?, ?), (?, ?), (?, ?)"} {
-			t.Run(fmt.Sprintf("%s of length %d", name, length+1), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with %d rows in the list", name, length+1), func(t *testing.T) {
 				t.Parallel()
 				broken := strings.ReplaceAll(statement, "{rows}", rows)
-				require.ErrorContains(t, storetest.CheckRouting(broken), "the statement does not restrict the table")
+				require.ErrorContains(t, storetest.CheckRouting(broken), "organisation_id = ? is missing")
 				require.NoError(t, storetest.CheckRouting(strings.NewReplacer("v.organisation_id = wanted.organisation_id", "v.organisation_id = ?",
 					"d.organisation_id = wanted.organisation_id", "d.organisation_id = ?").Replace(broken)))
 			})

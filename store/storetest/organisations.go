@@ -34,10 +34,10 @@ func (i *statementInfo) addOrganisation(argument int) {
 	i.organisations = append(i.organisations, argument)
 }
 
-// addInserted records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and source is the part of
-// the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting, which are the rules
-// of Citus. On SQLite and PostgreSQL, one INSERT may insert rows of several organisations.
-func (b *block) addInserted(columns, source []node) {
+// addInsertedOrganisations records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and source is
+// the part of the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting, which are
+// the rules of Citus. On SQLite and PostgreSQL, one INSERT may insert rows of several organisations.
+func (b *block) addInsertedOrganisations(columns, source []node) {
 	at := 0
 	for i, column := range splitAt(columns, isComma) {
 		if containsOrganisationID(column) {
@@ -72,7 +72,7 @@ func (b *block) addInserted(columns, source []node) {
 // errSeveralOrganisations reports that a statement has parameters with different organisations.
 var errSeveralOrganisations = errors.New("the statement has parameters of several organisations")
 
-// checkArguments returns an error unless all arguments that are organisations have the same value. It returns nil if args is empty.
+// checkArguments returns an error if two arguments that are organisations differ. It returns nil if args is empty.
 func (i *statementInfo) checkArguments(args []any) error {
 	if len(args) == 0 || len(i.organisations) == 0 {
 		return nil

@@ -28,8 +28,8 @@ const (
 	DefinitionNodes Nodes = "all nodes (change of a table)"
 )
 
-// The patterns below match statements that write or lock rows, statements that change the definition of a table, and the names of the partitions of
-// snapshots_daily.
+// The patterns below match statements that write or lock rows, and statements that change the definition of a table. The last one matches the names
+// of the partitions of snapshots_daily.
 var (
 	rowWrites   = regexp.MustCompile(`(?i)\b(INSERT INTO|UPDATE|DELETE FROM|FOR UPDATE|FOR SHARE)\b`)
 	definitions = regexp.MustCompile(`(?i)^\s*(CREATE|ALTER|DROP|LOCK)\b`)
@@ -48,7 +48,7 @@ func NodesOf(statement string) (Nodes, []string, error) {
 		return "", nil, err
 	}
 	root := &block{statement: &statementInfo{}}
-	if err := checkAll(statement, root, nil); err != nil {
+	if err := checkEachStatement(statement, root, nil); err != nil {
 		return "", nil, err
 	}
 	var tables []string

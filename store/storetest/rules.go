@@ -23,7 +23,7 @@ import (
 //   - All parameters with which an organisation_id is compared have the same value. This is checked only if args has the arguments of the
 //     statement.
 func CheckStatement(statement string, args ...any) error {
-	err := checkAll(statement, &block{statement: &statementInfo{}}, args)
+	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, statement)
 	}
@@ -33,13 +33,13 @@ func CheckStatement(statement string, args ...any) error {
 // CheckRouting returns an error if Citus might not send a statement to a single shard. The statement must follow the rules of
 // CheckStatement and these rules:
 //
-//   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A comparison
-//     with a list or with a table of an enclosing query does not count. So each query of the statement reads the rows of a single organisation,
-//     even if it is a subquery, locks rows, or writes rows with the values of a list.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows are of the organisation with
-//     which the statement compares organisation_id.
+//   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A
+//     comparison with a list or with a table of an enclosing query does not count. So each query of the statement reads the rows of a
+//     single organisation. This is also true for subqueries, for queries that lock rows, and for queries that write the values of a list.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows are of the organisation
+//     with which the statement compares organisation_id.
 func CheckRouting(statement string, args ...any) error {
-	err := checkAll(statement, &block{routed: true, statement: &statementInfo{}}, args)
+	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
 		return fmt.Errorf("the statement is possibly sent to several shards of Citus: %w: %s", err, statement)
 	}
@@ -49,10 +49,10 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text, which are separated by ";". It treats every statement as a subquery of root. args has the arguments
-// of the statements, or nothing.
-func checkAll(statement string, root *block, args []any) error {
-	nodes, err := parse(statement)
+// checkEachStatement checks all statements in a text, which are separated by ";". It treats every statement as a subquery of root. args has the
+// arguments of the statements, or nothing.
+func checkEachStatement(statement string, root *block, args []any) error {
+	nodes, err := parseStatement(statement)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func checkAll(statement string, root *block, args []any) error {
 		return err
 	}
 	for _, one := range splitAt(nodes, func(n node) bool { return n.isMark(";") }) {
-		if err := checkOne(one, root); err != nil {
+		if err := checkParsedStatement(one, root); err != nil {
 			return err
 		}
 	}
@@ -91,8 +91,8 @@ func checkFunctions(nodes []node) error {
 	return nil
 }
 
-// checkOne checks one statement, or one query in a statement. outer is the enclosing query, or nil.
-func checkOne(nodes []node, outer *block) error {
+// checkParsedStatement checks one statement, or one query in a statement. outer is the enclosing query, or nil.
+func checkParsedStatement(nodes []node, outer *block) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func checkOne(nodes []node, outer *block) error {
 	case first.isKeyword("delete"):
 		return checkDelete(nodes, outer)
 	case first.isKeyword("explain"):
-		return checkOne(nodes[keywordAt(nodes, "with", "select", "insert", "update", "delete"):], outer)
+		return checkParsedStatement(nodes[keywordAt(nodes, "with", "select", "insert", "update", "delete"):], outer)
 	case first.isKeyword("create"):
 		return checkDefinition(nodes)
 	case first.isKeyword("savepoint", "release", "rollback"):
@@ -120,9 +120,8 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, for
-// ALTER TABLE … ADD or DROP CONSTRAINT, and for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other
-// statement.
+// checkPartition checks SET, LOCK, DROP and ALTER. It accepts a statement that locks, drops or attaches one month's partition, ALTER TABLE … ADD or
+// DROP CONSTRAINT, and SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for all other statements.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].isKeyword("set") && len(nodes) > 2 && nodes[1].isKeyword("local") && nodes[2].isKeyword("lock_timeout", "statement_timeout", "citus"):
@@ -135,7 +134,7 @@ func checkPartition(nodes []node) error {
 	case nodes[0].isKeyword("alter") && len(nodes) > 5 && nodes[1].isKeyword("table") && nodes[3].isKeyword("add", "drop") && nodes[4].isKeyword("constraint") && !hasQuery(nodes):
 		return nil
 	}
-	return fmt.Errorf("%s is allowed only on the partition of one month, to add or drop a constraint, or to set a timeout for the transaction", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only for three purposes: to change the partition of one month, to add or drop a constraint, and to set a timeout of the transaction", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
@@ -166,16 +165,16 @@ func checkWith(nodes []node, outer *block) error {
 		if len(columns) == 1 {
 			columns = columns[0].kids
 		}
-		list := isList(nodes[body].kids)
+		list := isParameterList(nodes[body].kids)
 		b.names[nodes[0].text] = list && containsOrganisationID(columns)
 		if !list {
-			if err := checkOne(nodes[body].kids, b); err != nil {
+			if err := checkParsedStatement(nodes[body].kids, b); err != nil {
 				return err
 			}
 		}
 		nodes = nodes[body+1:]
 		if len(nodes) == 0 || !nodes[0].isMark(",") {
-			return checkOne(nodes, b)
+			return checkParsedStatement(nodes, b)
 		}
 		nodes = nodes[1:]
 	}
@@ -300,11 +299,11 @@ func checkInsert(nodes []node, outer *block) error {
 	if len(source) > 0 && source[0].isKeyword("default") {
 		return errors.New("an INSERT has DEFAULT VALUES, which is not allowed")
 	}
-	if err := checkOne(source, outer); err != nil {
+	if err := checkParsedStatement(source, outer); err != nil {
 		return err
 	}
 	if distributed {
-		target.addInserted(nodes[columns].kids, source)
+		target.addInsertedOrganisations(nodes[columns].kids, source)
 	}
 	if distributed && outer.isRouted() && !source[0].isKeyword("values") && !selectsDistributed(source, outer) {
 		return fmt.Errorf("an INSERT into %s selects rows without restricting them to one organisation", target.uses[0].alias)
@@ -388,9 +387,9 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
-// isDistributed returns true if a table has the class store.Distributed, so that statements must compare its organisation_id. The
-// partitions of snapshots_daily have this class too. It returns an error if the table is neither in store.Tables, nor a partition of
-// snapshots_daily, nor a system table.
+// isDistributed returns true if a table has the class store.Distributed, so that statements must compare its organisation_id. The partitions of
+// snapshots_daily have this class too. A table must be in store.Tables, a partition of snapshots_daily, or a system table. For any other table,
+// isDistributed returns an error.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {

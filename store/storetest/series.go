@@ -128,8 +128,7 @@ func isLower(current, previous store.Counts) bool {
 }
 
 // AfterRetention returns the series that retention must keep: all daily points since firstDaily, and one weekly point for each earlier week. The
-// weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points before firstWeekly are
-// left out.
+// weekly point has the day of the last point of its week, and the last known value of each count in the week. Points before firstWeekly are left out.
 func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // last is a map from weeks to their last day with a point

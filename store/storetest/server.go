@@ -81,7 +81,7 @@ func (s *Server) New(t testing.TB, name string) *DB {
 		_, err = admin.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	require.NoError(t, migrate(withDatabaseName(s.url, name)))
+	require.NoError(t, applyMigrations(withDatabaseName(s.url, name)))
 	return newDB(t, withDatabaseName(s.url, name), "postgres")
 }
 

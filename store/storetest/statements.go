@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// StatementsVariable is the environment variable with the folder into which each test process writes the statements that it runs, one
-// RecordedStatement in each line. `make statements` sets it.
+// StatementsVariable is the environment variable with the path of a folder. Each test process writes the statements that it runs into a file in this
+// folder, one RecordedStatement in each line. `make statements` sets it.
 const StatementsVariable = "REELTALLY_TEST_STATEMENTS"
 
 // RecordedStatement is a statement that the tests run.
@@ -92,8 +92,8 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// The patterns below match the end of the name of a closure or of a generic function. They also match the names of the functions into which the
-// compiler has inlined a function.
+// closure matches the end of the name of a closure or of a generic function. inlined matches the beginning of the name of a function that the
+// compiler has inlined: there, the name has the caller before the function.
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)

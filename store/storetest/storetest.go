@@ -137,8 +137,8 @@ func NewURL(t testing.TB, engine string) string {
 	}
 	if usesCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
 		url := NewEmptyURL(t, engine)
-		require.NoError(t, migrate(url))
-		require.NoError(t, distribute(url))
+		require.NoError(t, applyMigrations(url))
+		require.NoError(t, distributeTables(url))
 		return url
 	}
 	requirePostgres(t)
@@ -207,7 +207,7 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "template.db")
-	if err := migrate("sqlite:" + path); err != nil {
+	if err := applyMigrations("sqlite:" + path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
@@ -239,14 +239,14 @@ func newTemplate(extension string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	if err := migrate(url); err != nil || extension == "" {
+	if err := applyMigrations(url); err != nil || extension == "" {
 		return name, err
 	}
-	return name, distribute(url)
+	return name, distributeTables(url)
 }
 
-// distribute divides the tables of the database at the given URL between the nodes of Citus.
-func distribute(databaseURL string) error {
+// distributeTables divides the tables of the database at the given URL between the nodes of Citus.
+func distributeTables(databaseURL string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
 	if err != nil {
@@ -258,8 +258,8 @@ func distribute(databaseURL string) error {
 	return s.Close()
 }
 
-// migrate applies all migrations to the database at the given URL.
-func migrate(databaseURL string) error {
+// applyMigrations applies all migrations to the database at the given URL.
+func applyMigrations(databaseURL string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
 	if err != nil {

@@ -18,7 +18,6 @@ type node struct {
 	start, end int    // position in the statement, in bytes; end is exclusive
 }
 
-// nodeKind is the kind of a node.
 type nodeKind int
 
 const (
@@ -52,9 +51,9 @@ func (n node) isQuery() bool {
 	return first.isKeyword("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].isKeyword("union", "except", "intersect"))
 }
 
-// parse splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for syntax that it does not know, so that no part of a
+// parseStatement splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for syntax that it does not know, so that no part of a
 // statement is skipped.
-func parse(statement string) ([]node, error) {
+func parseStatement(statement string) ([]node, error) {
 	p := parser{s: statement}
 	nodes, err := p.readNodes(false)
 	if err != nil {
@@ -63,10 +62,9 @@ func parse(statement string) ([]node, error) {
 	return nodes, nil
 }
 
-// parser splits a statement into nodes.
 type parser struct {
-	s  string // the statement
-	at int    // position of the next byte to read
+	s  string
+	at int // position of the next byte to read
 	// questions is the number of "?" parameters before the next byte to read.
 	questions int
 }

@@ -13,14 +13,14 @@ import (
 )
 
 func main() {
-	if err := serve(); err != nil {
+	if err := serveAnswer(); err != nil {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
 }
 
-// serve reads an answer from standard input, and sends it as the response to every request until the process is killed.
-func serve() error {
+// serveAnswer reads an answer from standard input, and sends it as the response to every request until the process is killed.
+func serveAnswer() error {
 	var answer struct {
 		Header http.Header
 		Body   []byte

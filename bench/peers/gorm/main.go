@@ -67,14 +67,14 @@ type Video struct {
 }
 
 func main() {
-	if err := serve(); err != nil {
+	if err := serveVideos(); err != nil {
 		fmt.Fprintln(os.Stderr, "gorm:", err)
 		os.Exit(1)
 	}
 }
 
-// serve answers requests for the list of an organisation's videos until the process is killed.
-func serve() error {
+// serveVideos answers requests for the list of an organisation's videos until the process is killed.
+func serveVideos() error {
 	db, err := gorm.Open(postgres.Open(os.Getenv("REELTALLY_DATABASE_URL")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	_ "github.com/pocketbase/pocketbase/migrations" // the migrations of PocketBase itself
+	_ "github.com/pocketbase/pocketbase/migrations" // PocketBase's own migrations
 )
 
 // These are the columns of a video that ReelTally's API returns, grouped by their type in PocketBase. PocketBase stores dates as text.
@@ -33,14 +33,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: pocketbase ORGANISATION_ID EMPTY_FOLDER")
 		os.Exit(2)
 	}
-	if err := serve(os.Args[1], os.Args[2]); err != nil {
+	if err := serveVideos(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "pocketbase:", err)
 		os.Exit(1)
 	}
 }
 
-// serve copies the videos of an organisation into a database in folder, and serves them until the process is killed.
-func serve(organisation, folder string) error {
+// serveVideos copies the videos of an organisation into a new database, and serves them until the process is killed.
+func serveVideos(organisation, folder string) error {
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: folder, EncryptionEnv: "NOT_SET"})
 	if err := app.Bootstrap(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func serve(organisation, folder string) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: "127.0.0.1:0"})
 }
 
-// createCollection creates the PocketBase collection videos, with the rule that every caller may list it.
+// createCollection creates a collection of PocketBase for the videos. Every caller may list it.
 func createCollection(app core.App) error {
 	c := core.NewBaseCollection("videos")
 	c.ListRule = new(string)

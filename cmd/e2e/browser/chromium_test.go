@@ -121,13 +121,14 @@ func (b *tab) recordEvent(event any) {
 	}
 }
 
-// run runs steps in the tab, such as a click, and requires that all steps succeed.
-func (b *tab) run(steps ...chromedp.Action) {
+// runSteps runs steps in the tab, such as a click, and requires that all steps succeed.
+func (b *tab) runSteps(steps ...chromedp.Action) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireNoPageErrors requires that pages caused no errors, and that they sent requests only to origin, such as http://127.0.0.1:8080.
+// requireNoPageErrors requires that pages caused no errors. They must have sent requests only to the given origin, such as
+// http://127.0.0.1:8080.
 func (b *tab) requireNoPageErrors(origin string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -136,11 +137,11 @@ func (b *tab) requireNoPageErrors(origin string) {
 	require.Equal(b.t, map[string]bool{origin: true}, b.hosts)
 }
 
-// screenshot saves a screenshot as an artifact of the test. go test keeps artifacts with the flag -artifacts.
-func (b *tab) screenshot(name string) {
+// saveScreenshot saves a screenshot as an artifact of the test. go test keeps artifacts with the flag -artifacts.
+func (b *tab) saveScreenshot(name string) {
 	b.t.Helper()
 	var png []byte
-	b.run(chromedp.CaptureScreenshot(&png))
+	b.runSteps(chromedp.CaptureScreenshot(&png))
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o600))
 }
 

@@ -56,8 +56,7 @@ type dashboard struct {
 	video      store.Video      // the video with the hostile title
 }
 
-// hostileVideos are videos with hostile captions, with long captions, with captions in other scripts, and with unknown and very large
-// counts.
+// hostileVideos have hostile, long, Arabic and Japanese captions, and unknown and very large counts.
 var hostileVideos = []ingest.VideoFacts{
 	{Title: new(hostileTitle), Username: new(hostileUsername), SongName: new(hostileTitle), Views: new(int64(1_234_567_890)), Likes: new(int64(0)), Comments: new(int64(12))},
 	{Title: new(strings.Repeat("A very long caption without an end ", 20)), Username: new("long.name.of.an.account.that.posts.every.day"), Views: new(int64(999_999))},
@@ -174,7 +173,6 @@ func (d dashboard) shareCollection(t *testing.T, collection uuid.UUID, access st
 	return "/c/" + *shared.Hash
 }
 
-// makeReport makes a report of the current numbers of a collection, and returns the id of the report.
 func (d dashboard) makeReport(t *testing.T, collection uuid.UUID) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/collections/"+collection.String()+"/reports", strings.NewReader("{}"))
@@ -190,10 +188,10 @@ func (d dashboard) makeReport(t *testing.T, collection uuid.UUID) string {
 	return report.ID
 }
 
-// signIn signs in to the dashboard d with its token, and waits until the first page is shown.
+// signIn enters the token on the page for signing in, and waits until the first page is shown.
 func (b *tab) signIn(d dashboard) {
 	b.t.Helper()
-	b.run(chromedp.Navigate(d.url+"/"),
+	b.runSteps(chromedp.Navigate(d.url+"/"),
 		chromedp.WaitVisible("#token"),
 		chromedp.SendKeys("#token", d.token+kb.Enter),
 		chromedp.WaitVisible(".tiles"))
@@ -206,16 +204,16 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	b := openBrowser(t)
 	b.signIn(d)
 	var at string
-	b.run(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
+	b.runSteps(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
 	require.Equal(t, d.url+"/track", at)
 
 	// The text field has the focus when the page opens. The test uses only the keyboard.
 	clips := storetest.ClipsFrom(t, 50, 2)
-	b.run(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
+	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#progress .notice"))
 	var rows []string
-	b.run(chromedp.Evaluate(`[...document.querySelectorAll("section[aria-live] tbody tr")].map(r => r.cells[1].innerText.trim())`, &rows))
+	b.runSteps(chromedp.Evaluate(`[...document.querySelectorAll("section[aria-live] tbody tr")].map(r => r.cells[1].innerText.trim())`, &rows))
 	require.Len(t, rows, 3)
 	require.Equal(t, "Tracked", rows[0])
 	require.Equal(t, "Tracked", rows[1])
@@ -223,32 +221,32 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 
 	d.storeAnswers(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
 	var shown string
-	b.run(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
+	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
 		chromedp.Text("section[aria-live]", &shown))
 	require.Contains(t, shown, "4,321 views")
 	b.requireAccessible("results of tracking")
-	b.screenshot("track-results")
+	b.saveScreenshot("track-results")
 
-	b.run(chromedp.Click(`section[aria-live] tbody a`), chromedp.WaitVisible(".chart"), chromedp.Text("main", &shown))
+	b.runSteps(chromedp.Click(`section[aria-live] tbody a`), chromedp.WaitVisible(".chart"), chromedp.Text("main", &shown))
 	require.Contains(t, shown, "4,321")
-	b.run(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
+	b.runSteps(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
 	require.Equal(t, "search", at)
 
 	// Ctrl-K opens the search dialog. The arrow keys move the focus to its results, which are links.
-	b.run(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
+	b.runSteps(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
 		chromedp.KeyEvent("caption"), chromedp.WaitVisible("#found a"))
 	b.requireAccessible("search dialog")
-	b.run(chromedp.KeyEvent(kb.ArrowDown), chromedp.Evaluate(`document.activeElement.closest("#found") !== null ? "result" : ""`, &at))
+	b.runSteps(chromedp.KeyEvent(kb.ArrowDown), chromedp.Evaluate(`document.activeElement.closest("#found") !== null ? "result" : ""`, &at))
 	require.Equal(t, "result", at)
-	b.run(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//main//h1[contains(., "caption")]`, chromedp.BySearch))
+	b.runSteps(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//main//h1[contains(., "caption")]`, chromedp.BySearch))
 	var clock string
-	b.run(emulation.SetTimezoneOverride("Asia/Tokyo"), chromedp.Reload(), chromedp.WaitReady("time[data-local]"),
+	b.runSteps(emulation.SetTimezoneOverride("Asia/Tokyo"), chromedp.Reload(), chromedp.WaitReady("time[data-local]"),
 		chromedp.Evaluate(`(t => new Date(t.dateTime).toISOString().slice(0, 16).replace("T", " ") + "|" + t.textContent)(document.querySelector("time[data-clock]"))`, &clock))
 	utc, tokyo, _ := strings.Cut(clock, "|")
 	at9, err := time.Parse("2006-01-02 15:04", utc)
 	require.NoError(t, err)
 	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
-	b.run(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
+	b.runSteps(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireNoPageErrors(d.url)
 }
 
@@ -259,7 +257,7 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	b := openBrowser(t)
 	check := func(name, path string) {
 		for _, scheme := range []string{"light", "dark"} {
-			b.run(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
+			b.runSteps(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
 			b.requireAccessible(name + " in " + scheme)
 		}
 	}
@@ -291,7 +289,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		{"/", "main", "Overview"},
 	} {
 		var text, title string
-		b.run(chromedp.Navigate(d.url+shown.path), chromedp.WaitReady("main"), chromedp.Text(shown.selector, &text), chromedp.Title(&title))
+		b.runSteps(chromedp.Navigate(d.url+shown.path), chromedp.WaitReady("main"), chromedp.Text(shown.selector, &text), chromedp.Title(&title))
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
@@ -308,9 +306,9 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	for name, path := range pages {
 		var shown string
 		var printed []byte
-		b.run(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
+		b.runSteps(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
 			emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Text("body", &shown), emulation.SetDeviceMetricsOverride(794, 1123, 1, false))
-		b.screenshot("print-" + name)
+		b.saveScreenshot("print-" + name)
 		for _, control := range []string{"Sign out", "Save as report", "7 days", "Table of the same numbers", "Next"} {
 			require.NotContains(t, shown, control)
 		}
@@ -319,7 +317,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 		if name == "report" {
 			require.Regexp(t, "SHA-256 of the report, as the API returns it: [0-9a-f]{64}", shown)
 		}
-		b.run(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		b.runSteps(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			printed, _, err = page.PrintToPDF().Do(ctx)
 			return err
 		}))
@@ -339,7 +337,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 	}
 	d := startDashboard(t, videos, collection)
 	b := openBrowser(t)
-	b.run(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
+	b.runSteps(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
 	b.savePicture("login")
 	b.signIn(d)
 	pages := d.pagePaths(t)
@@ -348,11 +346,11 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 		for kind, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
 				var wider []string
-				b.run(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
+				b.runSteps(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
-				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // a page whose name has a hyphen uses the same template as another page, so no picture is needed
+				require.Empty(t, wider, "the page %s must not scroll sideways at %d pixels", path, width)
+				if !strings.Contains(name, "-") { // a name with a hyphen belongs to a variant of another page, so no picture is needed
 					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
 				}
 			}
@@ -365,22 +363,22 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 func (b *tab) requireAccessible(name string) {
 	b.t.Helper()
 	var violations []string
-	b.run(chromedp.Evaluate(axe, nil),
+	b.runSteps(chromedp.Evaluate(axe, nil),
 		chromedp.Evaluate(`axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`, &violations, awaitPromise))
 	require.Empty(b.t, violations, name)
 }
 
-// screenshots is the folder into which savePicture writes. `make screenshots` sets this flag.
+// screenshots is the folder into which savePicture writes. `make screenshots` sets it with the flag -screenshots.
 var screenshots = flag.String("screenshots", "", "write a picture of each page of the dashboard into this folder")
 
-// savePicture writes a screenshot of the page into the folder that the flag -screenshots names. Without the flag, it does nothing.
+// savePicture writes a screenshot of the page if the flag -screenshots is set.
 func (b *tab) savePicture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {
 		return
 	}
 	var picture []byte
-	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+	b.runSteps(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatJpeg).WithQuality(70).Do(ctx)
 		return err
 	}))

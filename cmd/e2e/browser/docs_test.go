@@ -17,10 +17,10 @@ import (
 // listVideos is a CSS selector. It selects the section about the operation listVideos on the page /docs.
 const listVideos = "#operations-videos-listVideos "
 
-// authorise enters an API token in the authorisation dialog of the page /docs.
-func (b *tab) authorise(token string) {
+// enterToken enters an API token in the authorisation dialog of the page /docs.
+func (b *tab) enterToken(token string) {
 	b.t.Helper()
-	b.run(chromedp.Click(".auth-wrapper .authorize"),
+	b.runSteps(chromedp.Click(".auth-wrapper .authorize"),
 		chromedp.SendKeys(".modal-ux input", token),
 		chromedp.Click(".modal-ux button.authorize"),
 		chromedp.Click(".modal-ux .btn-done"))
@@ -30,7 +30,7 @@ func (b *tab) authorise(token string) {
 // operationSelector is the CSS selector of the operation's section of the page.
 func (b *tab) executeOperation(operationSelector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(operationSelector+".opblock-summary-control"),
+	b.runSteps(chromedp.Click(operationSelector+".opblock-summary-control"),
 		chromedp.Click(operationSelector+".try-out__btn"),
 		chromedp.Click(operationSelector+".execute"),
 		chromedp.WaitVisible(operationSelector+".live-responses-table .response"))
@@ -44,11 +44,11 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	id := i.trackVideo(t, link)
 	b := openBrowser(t)
 
-	b.run(preferColours("light"),
+	b.runSteps(preferColours("light"),
 		chromedp.Navigate(i.url+"/docs"),
 		chromedp.WaitVisible(listVideos))
 	var at, note, shown, sandbox string
-	b.run(chromedp.Location(&at),
+	b.runSteps(chromedp.Location(&at),
 		chromedp.Text("aside", &note),
 		chromedp.Text(".servers select", &shown),
 		chromedp.Text("#sandbox", &sandbox))
@@ -56,23 +56,23 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	require.Contains(t, note, "reeltally token create")
 	require.Empty(t, sandbox)
 	require.Contains(t, shown, i.url, "the page must send its requests to the server that served the page")
-	b.screenshot("docs-light")
+	b.saveScreenshot("docs-light")
 	var tables int
-	b.run(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
+	b.runSteps(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
 		chromedp.Evaluate(`[...document.querySelectorAll("`+listVideos+`.headers-wrapper")].filter(e => e.offsetParent !== null).length`, &tables),
 		chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitNotPresent(listVideos+".opblock-body"))
 	require.Equal(t, 1, tables, "the page must show the headers of responses only once")
 
-	b.authorise(i.token)
+	b.enterToken(i.token)
 	b.executeOperation(listVideos)
 	var samples string
-	b.run(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
+	b.runSteps(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
 	require.Contains(t, samples, `curl -sS "$REELTALLY_URL/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
-	b.screenshot("docs-samples")
+	b.saveScreenshot("docs-samples")
 	var requested, status, response string
-	b.run(chromedp.Text(listVideos+".request-url", &requested),
+	b.runSteps(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
 		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &response),
 		chromedp.ScrollIntoView(listVideos+".live-responses-table"))
@@ -81,10 +81,10 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	require.NotContains(t, requested, "?")
 	require.Contains(t, response, `"ad_id": "`+id+`"`)
 	require.Contains(t, response, `"ad_link": "`+link+`"`)
-	b.screenshot("docs-answer")
+	b.saveScreenshot("docs-answer")
 
 	var stored int
-	b.run(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
+	b.runSteps(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
 	require.Zero(t, stored, "the page must not store the token in the browser")
 	b.requireNoPageErrors(i.url)
 }
@@ -99,11 +99,11 @@ func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
 	t.Cleanup(proxy.Close)
 
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
-	b.authorise(i.token)
+	b.runSteps(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
+	b.enterToken(i.token)
 	b.executeOperation(listVideos)
 	var requested, status string
-	b.run(chromedp.Text(listVideos+".request-url", &requested),
+	b.runSteps(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status))
 	require.Contains(t, requested, proxy.URL+"/reeltally/videos")
 	require.Contains(t, status, "200")
@@ -116,7 +116,7 @@ func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
 	i := startInstallation(t, func(o *server.Options) { o.Sandbox = true })
 	b := openBrowser(t)
 	var sandbox string
-	b.run(chromedp.Navigate(i.url+"/docs/"),
+	b.runSteps(chromedp.Navigate(i.url+"/docs/"),
 		chromedp.WaitVisible(listVideos),
 		chromedp.Text("#sandbox", &sandbox))
 	require.Contains(t, sandbox, "made up")
@@ -130,12 +130,12 @@ func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 	b := openBrowser(t)
 	const background = `getComputedStyle(document.documentElement).backgroundColor`
 	var dark, light string
-	b.run(preferColours("dark"),
+	b.runSteps(preferColours("dark"),
 		chromedp.Navigate(i.url+"/docs/"),
 		chromedp.WaitVisible(listVideos),
 		chromedp.Evaluate(background, &dark))
-	b.screenshot("docs-dark")
-	b.run(preferColours("light"),
+	b.saveScreenshot("docs-dark")
+	b.runSteps(preferColours("light"),
 		chromedp.WaitReady("html:not(.dark-mode)"),
 		chromedp.Evaluate(background, &light))
 	require.NotEqual(t, dark, light)
@@ -149,10 +149,10 @@ func TestGuides_fitIntoNarrowWindowsAndAreAccessible(t *testing.T) {
 	b := openBrowser(t)
 	for _, width := range []int64{360, 1440} {
 		for _, name := range []string{"quickstart", "clients", "mcp"} {
-			b.run(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
+			b.runSteps(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
 			var overflow int64
-			b.run(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))
-			require.LessOrEqual(t, overflow, int64(0), "%s is wider than %d pixels", name, width)
+			b.runSteps(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))
+			require.LessOrEqual(t, overflow, int64(0), "the page %s must not be wider than %d pixels", name, width)
 			b.requireAccessible(name)
 		}
 	}

@@ -66,10 +66,10 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	b.signIn(d)
 	for _, path := range paths {
 		var title string
-		b.run(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Title(&title))
+		b.runSteps(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Title(&title))
 		require.NotEqual(t, "owned", title, path)
 	}
-	b.run(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
+	b.runSteps(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.Len(t, b.faults, 1, "the browser must report one error, the status 404 of the last page, but reports %q", b.faults)

@@ -21,7 +21,7 @@ import (
 // installation is a running server whose database has one organisation.
 type installation struct {
 	url   string // base URL of the server, http://HOST:PORT
-	token string // a token of org with all scopes; org has the tier "premium"
+	token string // a token with all scopes, of an organisation with the tier "premium"
 	db    *storetest.DB
 	org   store.Organisation
 }
@@ -58,7 +58,6 @@ func startInstallation(t *testing.T, changeOptions ...func(*server.Options)) ins
 	return installation{url: web.URL, token: token, db: db, org: org}
 }
 
-// trackVideo tracks a video and returns its id.
 func (i installation) trackVideo(t *testing.T, link string) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"link": link})

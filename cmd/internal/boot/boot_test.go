@@ -123,7 +123,7 @@ func TestRun_returnsExitStatusForEachKindOfError(t *testing.T) {
 		<-ctx.Done()
 		return boot.IgnoreShutdown(ctx, ctx.Err())
 	}, nil, nil)
-	require.Zero(t, p.Stop(), "after a shutdown, the exit status must be 0 for a program that returns the result of IgnoreShutdown")
+	require.Zero(t, p.Stop(), "after a shutdown, IgnoreShutdown must return nil, so that the exit status is 0")
 	require.Empty(t, p.Stderr.String())
 	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()
@@ -183,7 +183,7 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	go func() { served <- boot.Serve(ctx, l, handler, slog.New(slog.DiscardHandler)) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	go func() {
-		text, err := fetch(t, client, boot.URL(l))
+		text, err := requestBody(t, client, boot.URL(l))
 		answered <- text + errorText(err)
 	}()
 	<-entered
@@ -200,14 +200,14 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-func get(t *testing.T, c *http.Client, url string) string {
+func requireBody(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	text, err := fetch(t, c, url)
+	text, err := requestBody(t, c, url)
 	require.NoError(t, err)
 	return text
 }
 
-func fetch(t *testing.T, c *http.Client, url string) (string, error) {
+func requestBody(t *testing.T, c *http.Client, url string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -260,9 +260,9 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 		}})
 	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	get(t, client, boot.URL(api))
+	requireBody(t, client, boot.URL(api))
 	line := out.Await(t, time.Second, "serving metrics")
-	text := get(t, client, line[strings.Index(line, "http://"):])
+	text := requireBody(t, client, line[strings.Index(line, "http://"):])
 	require.Contains(t, text, `reeltally_http_request_seconds_count{method="GET",status="418"} 1`)
 	require.Contains(t, text, "reeltally_build_info{version=")
 	require.Contains(t, text, "go_goroutines")

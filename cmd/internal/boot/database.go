@@ -19,13 +19,14 @@ type Database struct {
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
 
-	// ReadURL is the URL of a replica for reads, or "". It is not a setting of Database: the server copies its own setting into this field.
+	// ReadURL is the URL of the database replica to which reads are sent, or "" if there is none. It is not a setting of Database. The server takes
+	// the value from its own settings.
 	ReadURL Secret `kong:"-"`
 	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors assign a value,
 	// and the operator's commands keep 0.
 	StoreTimeout time.Duration `kong:"-"`
-	// If Traced is true, the store records a span for each statement. Traced is not a setting: programs that can send traces set it to the result
-	// of Traces.On.
+	// If Traced is true, the store records a span for each statement. Traced is not a setting: programs that can send traces set it to the result of
+	// Traces.Enabled.
 	Traced bool `kong:"-"`
 }
 
@@ -48,7 +49,7 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database, and migrates its schema if the parameter migration allows that. If this program cannot use the schema after that, Open
+// Open opens the database. If the parameter migration allows it, Open also migrates the schema. If this program still cannot use the schema, Open
 // returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open does not check the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {

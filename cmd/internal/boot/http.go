@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// These constants are the time limits of HTTP connections. They are long enough to receive a request of 2 MiB or to send a response with
-// 5000 videos on a slow network. A connection is closed when a limit is reached, so that clients that send or read nothing cannot keep
-// connections open forever.
+// These constants are the time limits of HTTP connections. They are long enough to receive a request of 2 MiB or to send a response with 5000 videos
+// on a slow network. When a limit is reached, the connection is closed. So a client that sends or reads nothing cannot keep its connection open
+// forever.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -55,7 +55,7 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 // Serve serves HTTP requests until ctx ends. It then accepts no new connections, answers requests that arrive on open connections, and
 // waits up to 20 seconds until the running requests are finished. The contexts of the requests do not end when ctx ends.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
-	var connections sync.WaitGroup // open connections
+	var connections sync.WaitGroup // counts the open connections
 	s := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),

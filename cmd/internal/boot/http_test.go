@@ -70,12 +70,12 @@ func writeSlowly(c net.Conn) time.Duration {
 		if _, err := c.Write([]byte("a")); err != nil {
 			return time.Since(start)
 		}
-		<-time.After(time.Second) // takes no real time, because synctest has a fake clock
+		<-time.After(time.Second) // this wait takes no real time, because synctest has a fake clock
 	}
 }
 
-// A proxy can open a connection just before the server begins to shut down, and send its first request just after that. The server must answer
-// this request.
+// A proxy can open a connection just before the server begins to shut down, and send its first request just after that. The server must answer this
+// request.
 func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *te
 		c := dial()
 		synctest.Wait()
 		stop()
-		<-time.After(500 * time.Millisecond) // takes no real time, because synctest has a fake clock
+		<-time.After(500 * time.Millisecond) // this wait takes no real time, because synctest has a fake clock
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		require.NoError(t, err)
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)

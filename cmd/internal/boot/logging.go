@@ -32,8 +32,8 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 // maxLogDelay is how long a BufferedLogger may keep a log line of level info or debug before it writes the line.
 const maxLogDelay = 200 * time.Millisecond
 
-// BufferedLogger returns a logger that collects log lines of level info and debug, and writes them together to w after at most maxLogDelay.
-// Writing the line of each request separately would take a quarter of the time of a small request. Warnings and errors are written immediately,
+// BufferedLogger returns a logger that collects log lines of level info and debug, and writes them together to w after at most maxLogDelay. This
+// saves time: for a small request, writing its log line separately takes a quarter of the total time. Warnings and errors are written immediately,
 // together with all collected lines. The caller must call stop, which writes the collected lines.
 func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) {
 	if IsTerminal(w) {
@@ -53,7 +53,7 @@ type urgentHandler struct {
 func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
-		_ = h.buffer.Sync() // as with any other log line, the error of a write is ignored
+		_ = h.buffer.Sync() // ignore the error: a log line that cannot be written is lost
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (h urgentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return urgentHandler{h.Handler.WithAttrs(attrs), h.buffer}
 }
 
-// WithGroup returns a handler that puts the following attributes of each record into the group.
+// WithGroup returns a handler that puts all attributes that are added later into the group.
 func (h urgentHandler) WithGroup(name string) slog.Handler {
 	return urgentHandler{h.Handler.WithGroup(name), h.buffer}
 }

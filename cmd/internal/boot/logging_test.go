@@ -24,8 +24,8 @@ func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
 		reader, err := os.Open(out.Name())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, errors.Join(out.Close(), reader.Close())) }()
-		// written returns the messages of the lines that were written since the last call.
-		written := func() (messages []string) {
+		// newMessages returns the messages that were logged since its last call.
+		newMessages := func() (messages []string) {
 			lines, err := io.ReadAll(reader)
 			require.NoError(t, err)
 			for line := range bytes.Lines(lines) {
@@ -41,18 +41,18 @@ func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
 		logger.InfoContext(t.Context(), "first")
 		logger.InfoContext(t.Context(), "second")
 		synctest.Wait()
-		require.Empty(t, written())
+		require.Empty(t, newMessages())
 		<-time.After(200 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, []string{"first", "second"}, written(), "lines must be written after 200 ms at the latest")
+		require.Equal(t, []string{"first", "second"}, newMessages(), "lines must be written after 200 ms at the latest")
 
 		logger.InfoContext(t.Context(), "third")
 		logger.WarnContext(t.Context(), "a warning")
-		require.Equal(t, []string{"third", "a warning"}, written(), "a warning must be written immediately, after the earlier lines")
+		require.Equal(t, []string{"third", "a warning"}, newMessages(), "a warning must be written immediately, after the earlier lines")
 
 		logger.DebugContext(t.Context(), "not logged")
 		logger.InfoContext(t.Context(), "last")
 		stop()
-		require.Equal(t, []string{"last"}, written(), "stop must write the collected lines")
+		require.Equal(t, []string{"last"}, newMessages(), "stop must write the collected lines")
 	})
 }

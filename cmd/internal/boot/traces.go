@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// flushTimeout is how long Traces.Stop waits until the last spans are sent. The services of a program may take 21 seconds to stop, and
-	// docker-compose.yml kills a program after 30 seconds.
+	// flushTimeout is the maximum time that Traces.Stop takes to send the last spans. It is short, because the services of a program may take 21
+	// seconds to stop, and Docker Compose kills the program after 30 seconds.
 	flushTimeout = 3 * time.Second
 	// traceErrorInterval is the shortest time between two log lines about spans that could not be sent.
 	traceErrorInterval = time.Minute
@@ -42,8 +42,8 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// On returns true if traces are sent.
-func (t *Traces) On() bool { return t.Provider != nil }
+// Enabled reports whether traces are sent.
+func (t *Traces) Enabled() bool { return t.Provider != nil }
 
 // StartTraces begins to send traces if the environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. The
 // SDK of OpenTelemetry reads further variables itself, for example OTEL_TRACES_SAMPLER. Because the SDK ignores invalid values, StartTraces
@@ -84,7 +84,7 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 
 // Stop sends the spans that were not sent yet. If that takes longer than flushTimeout, Stop gives up.
 func (t *Traces) Stop(ctx context.Context) {
-	if !t.On() {
+	if !t.Enabled() {
 		return
 	}
 	flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
@@ -147,7 +147,7 @@ func checkTraceVariables(env func(string) string) error {
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		if v := env(name); v != "" && !validTraceHeaders(v) {
-			// The error does not show the value, because headers contain keys. The SDK would log it.
+			// Return an error here, because the SDK would log the invalid value. The value contains keys, so the error does not show it.
 			return UsageError{fmt.Errorf("%s must have the form NAME=VALUE,NAME=VALUE, with percent-encoded values", name)}
 		}
 	}
@@ -174,8 +174,8 @@ func validTraceHeaders(headers string) bool {
 	return true
 }
 
-// quietExporter is an exporter whose errors are logged at most once in traceErrorInterval. A receiver that does not answer therefore does not
-// fill the log. The SDK calls ExportSpans in the background, so requests never wait for it, and it drops spans while its queue is full.
+// quietExporter is an exporter whose errors are logged at most once in traceErrorInterval. So the log stays short if the receiver does not answer.
+// Requests never wait for the exporter: the SDK calls ExportSpans in the background, and drops spans while the queue of the SDK is full.
 type quietExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger
@@ -185,7 +185,7 @@ type quietExporter struct {
 	lost   int       // number of spans that could not be sent since the last log line
 }
 
-// ExportSpans sends spans. It always returns nil, because it has logged the error.
+// ExportSpans sends spans. It logs errors itself and always returns nil.
 func (e *quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {
@@ -218,5 +218,5 @@ func (l traceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return traceLog{l.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup returns a handler that puts all further attributes into a group.
+// WithGroup returns a handler that puts all attributes that are added later into the group.
 func (l traceLog) WithGroup(name string) slog.Handler { return traceLog{l.Handler.WithGroup(name)} }

@@ -132,9 +132,10 @@ func (c Config) Check() error {
 // checkDataKind ensures that a database never has both real and made-up numbers. It returns a *store.DataKindError in two cases:
 //
 //   - The database has real numbers, and a vendor is the sandbox, which makes numbers up.
-//   - The database has made-up numbers, and all sources have their default URLs, so that their numbers are real.
+//   - The database has made-up numbers, and all sources have their default URLs. The numbers of such sources are real.
 //
-// A source with another URL can be real or a sandbox. The collector finds that out later, from the first answer of the source.
+// If a source has another URL, checkDataKind does not know whether its numbers are real. The collector checks this when the source gives its first
+// answer.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
@@ -268,7 +269,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer traces.Stop(ctx)
-	settings.StoreTimeout, settings.Traced = StoreTimeout, traces.On()
+	settings.StoreTimeout, settings.Traced = StoreTimeout, traces.Enabled()
 	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err

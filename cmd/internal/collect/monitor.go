@@ -46,8 +46,8 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If it gets no sources, as
-// in the server, the monitor shows the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If the parameter sources
+// is empty, as in the server, the monitor shows the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
@@ -69,8 +69,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a read of the status in the background, unless the cache is valid or a read is running. The returned channel is
-// closed when the read ends. If the cache is valid, the channel is closed already.
+// startReading starts a read of the status in the background. If the cache is valid or a read is running, startReading starts no read. The returned
+// channel is closed when the running read ends. If the cache is valid, the channel is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.reading = done
 	go func() {
 		defer close(done)
-		// The read does not stop when the request that started it ends, because further requests can wait for the same read.
+		// The read continues after the end of the request that started it, because other requests can be waiting for its result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
@@ -105,14 +105,14 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // countResults also waits for the status, so run it while m.status waits
+	go func() { // countResults also reads the status; run both at the same time, so that the request waits only once
 		var err error
 		results, err = m.countResults()
 		counted <- err
 	}()
 	s, err := m.status(r.Context())
 	if countErr := <-counted; err == nil {
-		s.Sources, err = withResults(s.Sources, results), countErr
+		s.Sources, err = addResultCounts(s.Sources, results), countErr
 	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
@@ -127,9 +127,9 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns copies of the given sources with the field Results set. The map resultCounts has the numbers of results. Its keys are names of
-// sources. The keys of the inner maps are classes of results, such as "ok".
-func withResults(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
+// addResultCounts returns copies of the given sources. It sets their field Results from the map resultCounts, which has the numbers of results. The
+// keys of the map are names of sources. The keys of the inner maps are classes of results, such as "ok".
+func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
 		if out[i].Results = resultCounts[out[i].Source]; out[i].Results == nil {

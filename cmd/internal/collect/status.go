@@ -46,8 +46,8 @@ type StatusCount struct {
 	Targets  int64             `json:"targets"`
 }
 
-// Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper
-// bounds for percentiles of these ages. One of them is null if no target was fetched yet, or if the percentile is above the largest age in
+// Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper bounds
+// for percentiles of these ages. Such a bound is null if no target was fetched yet, or if the percentile is above the largest age in
 // queue.FreshWithin.
 type Freshness struct {
 	Platform     string           `json:"platform"`
@@ -140,8 +140,8 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	return s, nil
 }
 
-// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). The list c.Queue has one row for each
-// platform, kind, lane and state of targets, such as active. queueStatus sums up the rows that differ only in the state.
+// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). It adds up the counts of all states of targets,
+// such as active and parked.
 func queueStatus(c queue.CollectingState) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
@@ -187,8 +187,8 @@ func freshness(c queue.CollectingState) []Freshness {
 	return out
 }
 
-// These are indexes of queue.FreshWithin, a list of ages. Numbers count as fresh up to the age with the index freshBy. They count as stale above
-// the age with the index staleAfter.
+// These variables are positions in queue.FreshWithin, a list of ages. Numbers count as fresh up to the age at the position freshBy. They count as
+// stale above the age at the position staleAfter.
 var (
 	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
@@ -218,9 +218,9 @@ func platforms(c queue.CollectingState) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is the smallest
-// age in queue.FreshWithin for which at least the fraction p of the fetched targets have numbers of this age or less. percentile returns nil if
-// there is no such age, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers. The parameter p is a fraction, such as 0.95. At least
+// this fraction of the fetched targets have numbers that are not older than the bound. The bound is the smallest age in queue.FreshWithin for which
+// this is true. percentile returns nil if no age is large enough, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -234,7 +234,8 @@ func (f *Freshness) percentile(p float64) *float64 {
 // ageName formats a number of whole hours, for example as "24h". The keys of Freshness.Within have this form.
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-// sourceStatus returns the current pause of a source and how much of its budgets is used. It does not fill the field Results: see withResults.
+// sourceStatus returns the current pause of a source and how much of its budgets is used. It leaves the field Results empty: addResultCounts fills it
+// later.
 func sourceStatus(c queue.CollectingState, from queue.Source) SourceStatus {
 	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets {

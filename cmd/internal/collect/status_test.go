@@ -33,7 +33,7 @@ func (budgetSource) Budgets() []source.Budget {
 	}
 }
 
-func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
+func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
@@ -117,7 +117,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 		db.Clock.Advance(time.Minute)
 		others, err = collect.ReadStatus(t.Context(), db.Store, nil)
 		require.NoError(t, err)
-		require.Empty(t, others.Sources, "no collector has sent a heartbeat in the last ten seconds")
+		require.Empty(t, others.Sources, "sources must not be listed if their collector has sent no heartbeat for ten seconds")
 	})
 }
 
@@ -157,7 +157,7 @@ func TestMonitor_reportsThatTheDatabaseDoesNotAnswer(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	require.Equal(t, "the database does not answer\n", response.Body.String())
 	families, err := registry.Gather()
-	require.NoError(t, err, "gathering must succeed while the database is unreachable")
+	require.NoError(t, err, "the registry must return metrics without an error while the database is unreachable")
 	require.Len(t, families, 1)
 	require.Equal(t, "reeltally_database_up", families[0].GetName())
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())

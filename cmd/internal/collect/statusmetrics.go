@@ -34,8 +34,8 @@ var (
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus allows this, and then does not
-// check the metrics.
+// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus allows this. It then does not compare the
+// metrics with descriptions.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the
@@ -46,7 +46,7 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	var reads sync.WaitGroup // all reads run at the same time, so that together they take at most responseTimeout
 	reads.Go(func() { gauge(upDesc, m.databaseUp()) })
-	reads.Go(func() { m.collectReplica(out) })
+	reads.Go(func() { m.collectReplicaMetrics(out) })
 	s, err := m.status(context.Background())
 	reads.Wait()
 	if err != nil {
@@ -85,8 +85,8 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectReplica sends the metrics of the replica for reads. It sends none if there is no replica.
-func (m *Monitor) collectReplica(out chan<- prometheus.Metric) {
+// collectReplicaMetrics sends the metrics of the database replica. It sends none if there is no replica.
+func (m *Monitor) collectReplicaMetrics(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), responseTimeout)
 	defer cancel()
 	s, ok := m.store.Replica(ctx)

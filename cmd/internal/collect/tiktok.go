@@ -28,10 +28,10 @@ type TikTok struct {
 }
 
 // HasTikTok reports whether one of TikTok's own APIs is configured.
-func (c TikTok) HasTikTok() bool { return c.hasDisplay() || c.ResearchClientKey != "" }
+func (c TikTok) HasTikTok() bool { return c.hasDisplayAPI() || c.ResearchClientKey != "" }
 
-// hasDisplay reports whether all settings that TikTok's Display API needs are set.
-func (c TikTok) hasDisplay() bool {
+// hasDisplayAPI reports whether all settings of TikTok's Display API are set.
+func (c TikTok) hasDisplayAPI() bool {
 	return c.ClientKey != "" && c.ClientSecret != "" && len(c.RefreshToken) > 0
 }
 
@@ -45,7 +45,7 @@ func (c TikTok) check() error {
 		return boot.InvalidSetting("tiktok-research-requests", "REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.ResearchRequests, allowedLimits)
 	case c.ResearchRecords < -1 || c.ResearchRecords == 0:
 		return boot.InvalidSetting("tiktok-research-records", "REELTALLY_TIKTOK_RESEARCH_RECORDS", c.ResearchRecords, allowedLimits)
-	case anyOfDisplay && !c.hasDisplay():
+	case anyOfDisplay && !c.hasDisplayAPI():
 		return usagef("REELTALLY_TIKTOK_CLIENT_KEY, REELTALLY_TIKTOK_CLIENT_SECRET and REELTALLY_TIKTOK_REFRESH_TOKEN go together: set all three or none")
 	case (c.ResearchClientKey == "") != (c.ResearchClientSecret == ""):
 		return usagef("REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY and REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET go together: set both or neither")

@@ -82,14 +82,14 @@ type download struct {
 // historyState is the progress of the download of the histories. It is stored in a file, so that an interrupted download can continue.
 type historyState struct {
 	Videos       int   `json:"videos"`       // number of videos whose histories were downloaded completely
-	Offset       int64 `json:"offset"`       // length in bytes of these histories in the file
+	Offset       int64 `json:"offset"`       // length in bytes of the downloaded histories in the file
 	Gone         int64 `json:"gone"`         // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Interpolated int64 `json:"interpolated"` // number of points that were not copied because they were computed, not measured
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is the maximum age, in days, of the points that are copied from a server that does not mark interpolated points. All points up to
-// this age were measured. Older points can be interpolated.
+// dailyDays is an age in days. On a hosted service, all points up to this age were measured. Older points can be interpolated without a mark, so they
+// are not copied.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
@@ -101,7 +101,7 @@ const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"
 	stateFile     = "histories-state.json"
-	tempDir       = "tmp" // the subfolder, into which the import of the histories writes its temporary files
+	tempDir       = "tmp" // the subfolder for the temporary files of the import
 )
 
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
@@ -115,9 +115,9 @@ type identity struct {
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// loadOrCompute reads the value that a file in the folder dir contains as JSON. If the file does not exist, loadOrCompute computes the value and
-// writes it to the file. So a continued migration does not repeat finished requests.
-func loadOrCompute[T any](dir, name string, compute func() (T, error)) (out T, err error) {
+// readOrCreateFile returns the value that is stored as JSON in a file of the folder dir. If the file does not exist, readOrCreateFile calls compute
+// and writes the result to the file. So a continued migration does not repeat finished requests.
+func readOrCreateFile[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err == nil {
@@ -169,7 +169,7 @@ func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	var out struct {
 		Organisation Organisation `json:"organisation"`
 	}
-	if err := r.get(ctx, "/authenticate", nil, &out); err != nil && !hasStatus(err, http.StatusNotFound) {
+	if err := r.getJSON(ctx, "/authenticate", nil, &out); err != nil && !hasStatus(err, http.StatusNotFound) {
 		return Organisation{}, err
 	}
 	if tier := out.Organisation.Tier; tier != "" && tier != "premium" {
@@ -192,7 +192,7 @@ func (r *Remote) Count(ctx context.Context) (Counts, error) {
 		query := r.listQuery(path)
 		query.Set("limit", "1")
 		var p page[json.RawMessage]
-		if err := r.get(ctx, path, query, &p); err != nil {
+		if err := r.getJSON(ctx, path, query, &p); err != nil {
 			return out, err
 		}
 		*count = p.Pagination.Total
@@ -217,17 +217,17 @@ func (r *Remote) listQuery(path string) url.Values {
 // only the lists and histories that are not in the folder yet.
 func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
-	if d.collections, err = loadOrCompute(dir, "collections.json", func() ([]collection, error) {
+	if d.collections, err = readOrCreateFile(dir, "collections.json", func() ([]collection, error) {
 		return listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.accounts, err = loadOrCompute(dir, "accounts.json", func() ([]account, error) {
+	if d.accounts, err = readOrCreateFile(dir, "accounts.json", func() ([]account, error) {
 		return listAll(ctx, r, "/accounts", r.listQuery("/accounts"), func(a *account) string { return a.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.members, err = loadOrCompute(dir, "members.json", func() (map[string][]string, error) {
+	if d.members, err = readOrCreateFile(dir, "members.json", func() (map[string][]string, error) {
 		members := map[string][]string{}
 		for n, c := range d.collections {
 			progress(Collections, n, len(d.collections))
@@ -243,7 +243,7 @@ func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, p
 	}); err != nil {
 		return nil, err
 	}
-	if d.videos, err = loadOrCompute(dir, "videos.json", func() ([]video, error) {
+	if d.videos, err = readOrCreateFile(dir, "videos.json", func() ([]video, error) {
 		videos, err := listAll(ctx, r, "/videos", r.listQuery("/videos"), func(v *video) string { return v.ID })
 		for _, v := range videos {
 			if v.MetricsMasked {
@@ -261,7 +261,7 @@ func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, p
 // downloadHistories downloads the histories that are not in the file of histories yet, and appends them. After each history it saves the
 // progress.
 func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, today time.Time, progress func(stage Stage, done, total int)) (err error) {
-	if d.state, err = loadOrCompute(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
+	if d.state, err = readOrCreateFile(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(d.histories, os.O_RDWR|os.O_CREATE, 0o600)
@@ -298,15 +298,15 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured, and
-// points that may not have been measured. It adds the number of the omitted points to the state.
+// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out interpolated points. If the remote
+// server is a hosted service, it also leaves out all points older than dailyDays. It adds the numbers of these points to the state.
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
 		query.Set("include", "quality") // also request the exact time and the quality of each point
 	}
 	var points []point
-	switch err := r.get(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {
+	switch err := r.getJSON(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {
 	case hasStatus(err, http.StatusNotFound):
 		state.Gone++
 	case err != nil:

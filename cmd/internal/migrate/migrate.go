@@ -23,8 +23,8 @@ const demoSource = store.SandboxSource
 // Stage names what a migration is doing, to show its progress.
 type Stage string
 
-// These constants are the stages of a migration, in their order. Between Histories and Writing, the histories are imported, with the stages
-// of package transfer (transfer.Stage).
+// These constants are the stages of a migration, in order. The histories are imported after the stage Histories and before the stage Writing. The
+// import has its own stages: see transfer.Stage.
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"
@@ -94,14 +94,13 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	return s, removeFiles(m.Dir)
 }
 
-// openDir creates the folder of the migration. If the folder exists, openDir checks that it belongs to the same migration, and returns an
-// error otherwise.
+// openDir creates the folder of the migration. If the folder already belongs to another migration, openDir returns an error.
 func (m Migration) openDir() error {
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
 	}
 	want := identity{URL: m.Remote.base.String(), From: m.From.ID, Target: m.Org.ID().String()}
-	have, err := loadOrCompute(m.Dir, identityFile, func() (identity, error) { return want, nil })
+	have, err := readOrCreateFile(m.Dir, identityFile, func() (identity, error) { return want, nil })
 	if err == nil && have != want {
 		return fmt.Errorf("the folder %s belongs to another migration, from %s to the organisation %s: delete the folder, or name another one", m.Dir, have.URL, have.Target)
 	}
@@ -132,8 +131,7 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 	return err
 }
 
-// parseLink parses a link that the remote server returned. It returns true only if the link is valid and leads to something of the given
-// kind: a video or an account.
+// parseLink parses a link that the remote server returned. It returns false if the link is invalid or is not of the given kind (video or account).
 func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	l, err := link.Parse(text)
 	return l, err == nil && l.Kind == kind
@@ -189,8 +187,8 @@ type place struct {
 // createCollections creates the collections that do not exist in this database yet. It creates parents before their children. The result is a map
 // from the id of a collection on the remote server to its id in this database.
 //
-// Several collections can have the same parent and name; they are told apart by their order: see the type place. A collection whose place is already
-// taken in the database is not created, so a repeated migration creates no collection twice.
+// Several collections can have the same parent and name. The type place numbers them, so that each collection has its own place. If the database
+// already has a collection at the place, createCollections does not create another one. So a repeated migration creates no collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {
@@ -279,8 +277,8 @@ func (m Migration) copyDisplaySettings(ctx context.Context, localCollection *sto
 }
 
 // addMembers adds accounts and videos to the collections to which they belong on the remote server. The map localIDs has the id of each collection in
-// this database; the key is the collection's id on the remote server. A video may already belong to its collection through its account or a hashtag;
-// then it is not added.
+// this database; the key is the collection's id on the remote server. A video that already belongs to its collection through its account or a hashtag
+// is not added.
 func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID
@@ -383,7 +381,8 @@ func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[vid
 	}
 }
 
-// DefaultDir returns the default folder for the data that a migration into the organisation downloads. The folder is in the current folder.
+// DefaultDir returns the default folder for the downloaded data of a migration into the given organisation. The path is relative to the current
+// folder.
 func DefaultDir(organisationID uuid.UUID) string {
 	return filepath.Join(".", "reeltally-migrate-"+organisationID.String())
 }

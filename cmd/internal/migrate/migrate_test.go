@@ -64,9 +64,8 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// remote returns a client for the service. The client does not wait between requests: it only records in s.waits how long it would have
-// waited.
-func (s *service) remote(t *testing.T) *Remote {
+// newRemote returns a client for the service. The client does not wait between requests: it only records in s.waits how long it would have waited.
+func (s *service) newRemote(t *testing.T) *Remote {
 	t.Helper()
 	r, err := NewRemote(s.URL, testToken, func(string, time.Duration) {})
 	require.NoError(t, err)
@@ -78,12 +77,12 @@ func (s *service) remote(t *testing.T) *Remote {
 	return r
 }
 
-// migrate runs a migration from the service into a new organisation.
-func (s *service) migrate(t *testing.T, db *storetest.DB, dir string) (*store.Org, Summary, error) {
+// runMigration copies the data of the service into a new organisation.
+func (s *service) runMigration(t *testing.T, db *storetest.DB, dir string) (*store.Org, Summary, error) {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	r := s.remote(t)
+	r := s.newRemote(t)
 	from, err := r.Organisation(t.Context())
 	if err != nil {
 		return db.Org(o.ID), Summary{}, err
@@ -115,7 +114,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 			}
 			s.responses["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (today - 1).String(), "views": 20, "likes": nil},
 				map[string]any{"date": (today - 2).String(), "views": 15, "interpolated": true}, map[string]any{"date": (today - 200).String(), "views": 5}, map[string]any{"date": (today - 201).String(), "views": 4, "interpolated": true})
-			o, summary, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+			o, summary, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 			require.NoError(t, err)
 			l, err := link.Parse(serviceVideo)
 			require.NoError(t, err)
@@ -143,11 +142,11 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.intercept = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // a refusal by the rate limit does not count as an attempt, so there can be more than maxAttempts of them
+		case n <= 2*maxAttempts: // maxAttempts does not limit the number of requests that the rate limit refuses
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:
-			w.Header().Set("Content-Length", "1000") // the body has fewer than 1000 bytes, so the client sees a broken connection
+			w.Header().Set("Content-Length", "1000") // the body is shorter than this length, so the client sees a broken connection
 			_, _ = w.Write([]byte(`{"organisation"`))
 		case n == 2*maxAttempts+2:
 			w.WriteHeader(http.StatusBadGateway)
@@ -156,7 +155,7 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 		}
 		return true
 	}
-	o, err := s.remote(t).Organisation(t.Context())
+	o, err := s.newRemote(t).Organisation(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "Hosted", o.Name)
 	want := slices.Repeat([]time.Duration{37 * time.Second}, 2*maxAttempts)
@@ -167,14 +166,14 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 		return true
 	}
 	s.waits = nil
-	_, err = s.remote(t).Organisation(t.Context())
+	_, err = s.newRemote(t).Organisation(t.Context())
 	require.ErrorContains(t, err, fmt.Sprintf("after %d attempts", maxAttempts))
 	require.Len(t, s.waits, maxAttempts-1)
 	require.Equal(t, maxBackoff, slices.Max(s.waits))
 
 	s.Close()
 	s.waits = nil
-	_, err = s.remote(t).Organisation(t.Context())
+	_, err = s.newRemote(t).Organisation(t.Context())
 	require.ErrorContains(t, err, "refused")
 	require.Len(t, s.waits, maxAttempts-1)
 }
@@ -204,7 +203,7 @@ func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
 	} {
 		s := newService(t)
 		change(s)
-		_, _, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+		_, _, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), testToken)
 	}
@@ -219,9 +218,9 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
 	s.responses["/videos"] = "<html>"
-	_, _, err := s.migrate(t, db, dir)
+	_, _, err := s.runMigration(t, db, dir)
 	require.ErrorContains(t, err, "the response is not the expected JSON")
-	_, _, err = s.migrate(t, db, dir)
+	_, _, err = s.runMigration(t, db, dir)
 	require.ErrorContains(t, err, "belongs to another migration")
 }
 
@@ -230,7 +229,7 @@ func TestMigration_countsVideosWithoutHistory(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s := newService(t)
-	_, summary, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	_, summary, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, summary.Gone)
 	require.EqualValues(t, 1, summary.Import.New)
@@ -243,13 +242,13 @@ func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	s := newService(t)
 	s.responses["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (store.DateOf(db.Clock.Now()) - 1).String(), "views": 20})
-	_, _, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	_, _, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
 	s.intercept = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		w.Header().Set("ReelTally-Sandbox", "true")
 		return false
 	}
-	_, _, err = s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	_, _, err = s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 	var kind *store.DataKindError
 	require.ErrorAs(t, err, &kind)
 }

@@ -21,7 +21,7 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// onWait is called before each wait: until a rate limit ends, or after a failed request. It tells the operator why and how long Remote waits.
+	// onWait is called before each wait, with the reason and the duration. Remote waits if a rate limit refuses a request, or if a request fails.
 	onWait func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
@@ -34,9 +34,9 @@ const (
 	// maxAttempts is the largest number of attempts to send a request if the network or the remote server fails. After the last attempt, the
 	// migration ends with an error. Attempts that a rate limit refused are not counted.
 	maxAttempts = 10
-	// maxBackoff limits the wait after a failed request, which doubles with each failure. A response can ask for a longer wait, up to maxWait.
+	// maxBackoff is the maximum wait after a failed request. The wait doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute
-	// maxWait limits the wait that a response asks for with the header Retry-After.
+	// maxWait is the maximum wait if a response asks for a wait with the header Retry-After.
 	maxWait = 15 * time.Minute
 	// requestTimeout is the time limit for one request, including the response.
 	requestTimeout = 2 * time.Minute
@@ -95,11 +95,11 @@ func hasStatus(err error, status int) bool {
 	return ok && e.status == status
 }
 
-// get sends a GET request and decodes the JSON of the response into *result. It repeats a request that a rate limit refused, and one that failed
-// because of the network or the remote server.
-func (r *Remote) get(ctx context.Context, path string, query url.Values, result any) error {
+// getJSON sends a GET request and decodes the JSON of the response into *result. It repeats the request if a rate limit refused it, or if the network
+// or the remote server failed.
+func (r *Remote) getJSON(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
-		wait, reason, err := r.trySend(ctx, path, query, result)
+		wait, reason, err := r.sendRequest(ctx, path, query, result)
 		if wait == 0 || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -117,9 +117,9 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, result 
 	}
 }
 
-// trySend sends one request. If the request failed but may succeed later, trySend returns the minimum time before the next attempt, and the reason of
-// the failure. Otherwise minWait is 0.
-func (r *Remote) trySend(ctx context.Context, path string, query url.Values, result any) (minWait time.Duration, failure string, err error) {
+// sendRequest sends a request once. If the request failed but may succeed later, sendRequest returns the minimum time before the next attempt, and
+// the reason of the failure. In all other cases, minWait is 0.
+func (r *Remote) sendRequest(ctx context.Context, path string, query url.Values, result any) (minWait time.Duration, failure string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
@@ -144,7 +144,7 @@ func (r *Remote) trySend(ctx context.Context, path string, query url.Values, res
 		return 0, "", fmt.Errorf("GET %s: the response is larger than %d bytes", path, maxBody)
 	}
 	if response.StatusCode != http.StatusOK {
-		err := &statusError{path: path, status: response.StatusCode, detail: detailOf(response, body)}
+		err := &statusError{path: path, status: response.StatusCode, detail: errorMessage(response, body)}
 		switch {
 		case response.StatusCode == http.StatusTooManyRequests:
 			return max(retryAfter(response), time.Second), "the rate limit of the service is reached", err
@@ -174,8 +174,8 @@ func retryAfter(response *http.Response) time.Duration {
 	return 0
 }
 
-// detailOf returns the message of an error response, with at most about 300 bytes, for the operator.
-func detailOf(response *http.Response, body []byte) string {
+// errorMessage returns the message of an error response, shortened to about 300 bytes.
+func errorMessage(response *http.Response, body []byte) string {
 	if to := response.Header.Get("Location"); to != "" {
 		return fmt.Sprintf("it redirects to %q; give the address of the API itself", to)
 	}
@@ -217,7 +217,7 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 		q := url.Values{"page": {strconv.Itoa(n)}, "limit": {strconv.Itoa(pageSize)}, "order_by": {"created_at"}, "order_direction": {"asc"}}
 		maps.Copy(q, query)
 		var p page[T]
-		if err := r.get(ctx, path, q, &p); err != nil {
+		if err := r.getJSON(ctx, path, q, &p); err != nil {
 			return nil, err
 		}
 		for i := range p.Data {

@@ -59,7 +59,8 @@ func (p Plan) Check() error {
 // Progress says how many accounts, videos and points Fill has written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty reports that the organisation already has videos that do not come from Fill with the same plan on the same day.
+// ErrNotEmpty reports that the organisation already has other videos. Fill did not create these videos, or it created them with another plan or on
+// another day.
 var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
 // Fill fills an organisation with made-up data and calls progress after each batch. If Fill was interrupted, call it again with the same
@@ -69,7 +70,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 		return err
 	}
 	g := newGenerator(org.ID(), world, p)
-	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
+	if err := checkNoOtherVideos(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
 	// Another goroutine generates the next batch while this goroutine writes a batch.
@@ -105,9 +106,9 @@ func countPoints(a backfill.LoadAccount) int {
 	return n
 }
 
-// checkEmpty returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. If the first collection that Fill
-// would create exists, checkEmpty assumes that Fill created the videos.
-func checkEmpty(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
+// checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. If the first collection that Fill
+// would create exists, checkNoOtherVideos assumes that Fill created the videos.
+func checkNoOtherVideos(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 {
 		return err
@@ -129,7 +130,7 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get members: videos in campaigns, accounts in creators and mixed
+	campaigns, creators, mixed []uuid.UUID           // ids of collections; campaigns get videos, and creators and mixed get accounts
 	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft                 int                   // number of videos still to generate
 	videos                     map[link.Platform]int // number of videos generated so far

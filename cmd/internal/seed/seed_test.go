@@ -73,7 +73,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // skip interpolated points, which are computed from measured points that this test checks
+					continue // skip interpolated points: they are computed, so the sandbox has other counts
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)

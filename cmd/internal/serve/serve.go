@@ -280,7 +280,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer traces.Stop(ctx)
-	settings.StoreTimeout, settings.ReadURL, settings.Traced = settings.RequestTimeout, settings.DatabaseReadURL, traces.On()
+	settings.StoreTimeout, settings.ReadURL, settings.Traced = settings.RequestTimeout, settings.DatabaseReadURL, traces.Enabled()
 	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func serverAddress(t *testing.T, p *boottest.Program) string {
 	return line.Address
 }
 
-func get(t *testing.T, url string) (int, http.Header) {
+func getStatusAndHeader(t *testing.T, url string) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -53,9 +53,9 @@ func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 		"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_METRICS_LISTEN": "127.0.0.1:0", "REELTALLY_SANDBOX": "true"})
 	base := serverAddress(t, p)
-	status, _ := get(t, base+"/readyz")
+	status, _ := getStatusAndHeader(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)
-	status, header := get(t, base+"/videos")
+	status, header := getStatusAndHeader(t, base+"/videos")
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Equal(t, "true", header.Get("ReelTally-Sandbox"))
 	p.Stderr.Await(t, startTimeout, "serving metrics")
@@ -223,9 +223,9 @@ func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
 	base := serverAddress(t, p)
 	p.Stderr.Await(t, startTimeout, "redis is unavailable", "connection refused")
-	status, _ := get(t, base+"/readyz")
+	status, _ := getStatusAndHeader(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)
-	status, _ = get(t, base+"/videos")
+	status, _ = getStatusAndHeader(t, base+"/videos")
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Zero(t, p.Stop())
 	require.NotContains(t, p.Stderr.String(), "s3cret")

@@ -72,8 +72,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredIfAdLinkExists are the names of columns that are ignored only if the file also has the column "ad_link", which files of hosted
-// services have. In other files, the meaning of such a column is ambiguous, so the column counts as unknown.
+// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link", as the files of hosted services have. If
+// the file has no column "ad_link", the meaning of these columns is ambiguous. They then count as unknown.
 var ignoredIfAdLinkExists = []string{"createdat"}
 
 var byAlias = func() map[string]field {
@@ -129,7 +129,7 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. Unless IgnoreUnknown is true, fieldsOf
+// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. If IgnoreUnknown is false, fieldsOf
 // also records this name as unknown. fieldsOf returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
@@ -144,7 +144,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 			}
 		}
 		if other, ok := columnOf[f]; ok && f != fieldIgnored {
-			return nil, duplicateColumn(f, other, name)
+			return nil, duplicateColumnError(f, other, name)
 		}
 		fields[i], columnOf[f] = f, name
 	}
@@ -176,14 +176,14 @@ func (u *unknownColumns) err() error {
 	if len(u.names) == 0 {
 		return nil
 	}
-	first := truncate(u.names[0])
+	first := truncateText(u.names[0])
 	if len(u.names) == 1 {
 		return fmt.Errorf("column %q is not known: give its meaning with --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
 			first, first, strings.Join(fieldNames[:], ", "))
 	}
 	quoted := make([]string, len(u.names))
 	for n, name := range u.names {
-		quoted[n] = fmt.Sprintf("%q", truncate(name))
+		quoted[n] = fmt.Sprintf("%q", truncateText(name))
 	}
 	list := strings.Join(quoted, ", ")
 	if u.more {
@@ -204,16 +204,16 @@ type unusedMappings struct {
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
 const maxShownNames = 20
 
-// unusedMappings returns all entries of Map as not found yet. Call markUsed for each column of the file.
+// unusedMappings returns all entries of Map as not found yet. Call markFound for each column of the file.
 func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
-// markUsed records that the file has a column with this name.
-func (u *unusedMappings) markUsed(name string) {
+// markFound records that the file has a column with this name.
+func (u *unusedMappings) markFound(name string) {
 	if len(u.unused) == 0 { // every column of Columns.Map was found, so no error message will need the names
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))
-	switch quoted := fmt.Sprintf("%q", truncate(name)); {
+	switch quoted := fmt.Sprintf("%q", truncateText(name)); {
 	case slices.Contains(u.names, quoted):
 	case len(u.names) < maxShownNames:
 		u.names = append(u.names, quoted)
@@ -233,7 +233,7 @@ func (u *unusedMappings) err() error {
 	if u.more {
 		more = " and more"
 	}
-	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
+	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncateText(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
 // fieldsOfHeader returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
@@ -241,7 +241,7 @@ func (u *unusedMappings) err() error {
 func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 	unused := c.unusedMappings()
 	for _, name := range names {
-		unused.markUsed(name)
+		unused.markFound(name)
 	}
 	if err := unused.err(); err != nil {
 		return nil, err
@@ -258,13 +258,13 @@ func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 	return fields, nil
 }
 
-// duplicateColumn returns the error for two columns of a file that have the same field.
-func duplicateColumn(f field, first, second string) error {
-	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(first), truncate(second), f, truncate(second))
+// duplicateColumnError returns the error for two columns of a file that have the same field.
+func duplicateColumnError(f field, first, second string) error {
+	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncateText(first), truncateText(second), f, truncateText(second))
 }
 
-// truncate shortens a text of the imported file to about 80 bytes, so that it fits into an error message.
-func truncate(s string) string {
+// truncateText shortens a text of the imported file to about 80 bytes, so that it fits into an error message.
+func truncateText(s string) string {
 	const maxBytes = 80
 	if len(s) <= maxBytes {
 		return s

@@ -47,8 +47,8 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// Row is a row of an export. The file of histories that package migrate writes has the same rows. Import knows the column names of Row, so it can
-// read the files of both.
+// Row is a row of an export. Package migrate writes the downloaded histories in the same form. Import knows the column names of Row, so it can read
+// exports and downloaded histories.
 type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -142,7 +142,7 @@ func (r *rowWriter) writeHeader() error {
 	return r.csv.Write(header)
 }
 
-func (r *rowWriter) write(one *Row) error {
+func (r *rowWriter) writeRow(one *Row) error {
 	if r.csv == nil {
 		return r.json.Encode(one)
 	}
@@ -183,7 +183,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 		for n := range histories {
 			rows := rowsOf(&histories[n])
 			for r := range rows {
-				if err := out.write(&rows[r]); err != nil {
+				if err := out.writeRow(&rows[r]); err != nil {
 					return err
 				}
 			}
@@ -204,7 +204,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 // exportState is the progress of an export to a file. After each batch it is saved in a second file in the same folder, so that the export
 // can continue after an interruption.
 type exportState struct {
-	Work   string    // result of Export.description, which shows whether another run writes the same export
+	Work   string    // result of Export.description; two runs with the same description write the same export
 	Offset int64     // length of the file, in bytes, after the last complete batch
 	After  uuid.UUID // id of the last video in the last complete batch
 	Exported
@@ -217,9 +217,9 @@ func (e Export) description() string {
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name has the suffix ".part". If an interrupted export has left such an
-// incomplete file, WriteFile continues it, provided that resume is true; otherwise it returns an error. If the progress cannot be saved, WriteFile
-// calls onStateError and continues the export.
+// WriteFile writes the export to a file. Until the file is complete, its name has the suffix ".part". An interrupted export leaves such an incomplete
+// file. If resume is true, WriteFile continues it. If resume is false, WriteFile returns an error. If the progress cannot be saved, WriteFile calls
+// onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

@@ -61,37 +61,38 @@ type formats struct {
 // evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
 // has the format "day-first" or "month-first".
 type evidence struct {
-	first, second string // the first value that is possible only in the first of the two formats, or only in the second; "" if there is none
-	ambiguous     string // the first value that is possible in both formats, with different meanings; "" if there is none
-	any           string // the first value of the column, for ColumnFormat.Example if the format does not matter
+	first     string // the first value that is possible only in the first of the two formats; "" if there is none
+	second    string // the first value that is possible only in the second of the two formats; "" if there is none
+	ambiguous string // the first value that is possible in both formats, with different meanings; "" if there is none
+	any       string // the first value of the column, for ColumnFormat.Example if the format does not matter
 }
 
-// add records a value of the column. It stores the value in *valueOfKind, a field of e, if this field is still empty. The pointer is nil if the value
-// means the same in both formats.
-func (e *evidence) add(text string, valueOfKind *string) {
+// addValue records a value of the column. The pointer firstOfKind is &e.first, &e.second or &e.ambiguous, or nil if the value means the same in both
+// formats. If the value is the first of its kind, addValue stores it there.
+func (e *evidence) addValue(text string, firstOfKind *string) {
 	if e.any == "" {
 		e.any = text
 	}
-	if valueOfKind != nil && *valueOfKind == "" {
-		*valueOfKind = text
+	if firstOfKind != nil && *firstOfKind == "" {
+		*firstOfKind = text
 	}
 }
 
 // decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value of the column means the same in
-// both formats. decideFormat returns an error if some values have the first format and others the second, or if a value is possible in both formats
-// with different meanings and no other value decides. The error names the field, the flag that sets the format, and the two formats.
+// both formats. decideFormat returns an error in two cases. Either some values have the first format and others the second. Or a value has two
+// possible meanings, and no other value shows which one is right. The error names the field, the flag that sets the format, and the two formats.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
 		return "", "", fmt.Errorf("column %s has %q, which is %s, and %q, which is %s: make the column uniform, or give the format of the whole file with %s=%s or %s=%s",
-			f, truncate(e.first), firstFormat, truncate(e.second), secondFormat, flagName, firstFormat, flagName, secondFormat)
+			f, truncateText(e.first), firstFormat, truncateText(e.second), secondFormat, flagName, firstFormat, flagName, secondFormat)
 	case e.first != "":
 		return firstFormat, e.first, nil
 	case e.second != "":
 		return secondFormat, e.second, nil
 	case e.ambiguous != "":
 		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which one is right: give the format of the whole file with %s=%s or %s=%s",
-			f, truncate(e.ambiguous), flagName, firstFormat, flagName, secondFormat)
+			f, truncateText(e.ambiguous), flagName, firstFormat, flagName, secondFormat)
 	}
 	return "", e.any, nil
 }
@@ -102,22 +103,23 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// If the last point or comma is the decimal sign, the value is stored in *decimal. If it separates thousands, the value is stored in *group.
+	// The last point or comma is the decimal sign or separates thousands. The two pointers say where addValue stores the value in each of these
+	// cases.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
 	switch {
 	case last < 0 || strings.Trim(digits, "0123456789.,"+groupSigns) != "":
-		e.add(text, nil)
+		e.addValue(text, nil)
 	case points > 0 && commas > 0:
-		e.add(text, decimal)
+		e.addValue(text, decimal)
 	case points+commas > 1:
-		e.add(text, group)
+		e.addValue(text, group)
 	case len(digits)-last-1 == 3 && last >= 1 && last <= 3 && digits[0] != '0':
-		e.add(text, &e.ambiguous)
+		e.addValue(text, &e.ambiguous)
 	default:
-		e.add(text, decimal)
+		e.addValue(text, decimal)
 	}
 }
 
@@ -126,20 +128,20 @@ func (e *evidence) addNumber(text string) {
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
-		e.add(text, nil)
+		e.addValue(text, nil)
 		return
 	}
 	a, _ := strconv.Atoi(m[1])
 	b, _ := strconv.Atoi(m[3])
 	switch {
 	case a > 12 && b <= 12:
-		e.add(text, &e.first)
+		e.addValue(text, &e.first)
 	case b > 12 && a <= 12:
-		e.add(text, &e.second)
+		e.addValue(text, &e.second)
 	case a == b || a > 12:
-		e.add(text, nil)
+		e.addValue(text, nil)
 	default:
-		e.add(text, &e.ambiguous)
+		e.addValue(text, &e.ambiguous)
 	}
 }
 
@@ -177,20 +179,20 @@ func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err e
 	}
 	digits, zeros := cutSuffix(strings.TrimPrefix(text, "-"))
 	whole, fraction, hasFraction := strings.Cut(digits, decimal)
-	whole, ok := joinGroups(whole, group)
-	if !ok || hasFraction && !isDigits(fraction) {
-		return nil, false, fmt.Errorf("%q; it must be a whole number, like 1234567 or 12.3K, or empty if it is unknown", truncate(text))
+	whole, ok := removeSeparators(whole, group)
+	if !ok || hasFraction && !hasOnlyDigits(fraction) {
+		return nil, false, fmt.Errorf("%q; it must be a whole number, like 1234567 or 12.3K, or empty if it is unknown", truncateText(text))
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	switch {
 	case sign:
-		return nil, false, fmt.Errorf("%q; it must not be negative", truncate(text))
+		return nil, false, fmt.Errorf("%q; it must not be negative", truncateText(text))
 	case len(fraction) > zeros:
-		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncate(text), formatOrDefault(format, DecimalPoint))
+		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncateText(text), formatOrDefault(format, DecimalPoint))
 	}
 	value, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", zeros-len(fraction)), 10, 64)
 	if err != nil || value > maxCount {
-		return nil, false, fmt.Errorf("%q; it must be at most %d", truncate(text), int64(maxCount))
+		return nil, false, fmt.Errorf("%q; it must be at most %d", truncateText(text), int64(maxCount))
 	}
 	return &value, zeros > 0, nil
 }
@@ -202,15 +204,15 @@ func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
 	return f
 }
 
-func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+func hasOnlyDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// joinGroups removes the separators of thousands from a whole number. A separator is groupSign or one of groupSigns. joinGroups returns false in four
-// cases: the text is not a number, it has different separators, the separators do not separate groups of three digits, or the text has separators and
-// begins with 0.
-func joinGroups(text, groupSign string) (string, bool) {
+// removeSeparators removes the separators of thousands from a whole number. A separator is groupSign or one of groupSigns. removeSeparators returns
+// false in four cases: the text is not a number, it has different separators, the separators do not separate groups of three digits, or the text has
+// separators and begins with 0.
+func removeSeparators(text, groupSign string) (string, bool) {
 	at := strings.IndexAny(text, groupSign+groupSigns)
 	if at < 0 {
-		return text, isDigits(text)
+		return text, hasOnlyDigits(text)
 	}
 	var separator string
 	for _, r := range text[at:] {
@@ -222,7 +224,7 @@ func joinGroups(text, groupSign string) (string, bool) {
 		return "", false
 	}
 	for n, p := range parts {
-		if !isDigits(p) || n > 0 && len(p) != 3 || len(p) > 3 {
+		if !hasOnlyDigits(p) || n > 0 && len(p) != 3 || len(p) > 3 {
 			return "", false
 		}
 	}
@@ -253,9 +255,9 @@ func parseInstant(text string, f DateFormat) (store.Instant, error) {
 		return store.InstantOf(t), nil
 	}
 	if f == "" {
-		return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", truncate(text))
+		return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", truncateText(text))
 	}
-	return 0, fmt.Errorf("%q, which is not a date in the format %s; it must be like %s, 2026-01-31 or 2026-01-31T12:00:00Z", truncate(text), f,
+	return 0, fmt.Errorf("%q, which is not a date in the format %s; it must be like %s, 2026-01-31 or 2026-01-31T12:00:00Z", truncateText(text), f,
 		map[DateFormat]string{DayFirst: "31/01/2026", MonthFirst: "01/31/2026"}[f])
 }
 

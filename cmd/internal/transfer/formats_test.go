@@ -118,9 +118,8 @@ func TestParseInstant_readsDatesInTheirFormat(t *testing.T) {
 	}
 }
 
-// Numbers have two formats, decimal point and decimal comma. Dates have two formats as well, day first and month first. If a text has a
-// different meaning in each of the two formats, evidence must record it as ambiguous. If the format of a date is not given, parseInstant
-// must refuse such a text.
+// Numbers have two formats, decimal point and decimal comma. Dates have two formats as well, day first and month first. If a text has a different
+// meaning in each of the two formats, evidence must record it as ambiguous. parseInstant must refuse an ambiguous date if it does not get a format.
 func FuzzFormats(f *testing.F) {
 	for _, seed := range []string{"1,500", "1.500", "12.3K", "1.234,5", "03/04/2026", "31.01.2026 14:00", "K", "1'234", "0.500M"} {
 		f.Add(seed)

@@ -40,7 +40,7 @@ func FuzzRows(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			rec, err := parser.parse(t.Context(), line, &v)
+			rec, err := parser.parseRow(t.Context(), line, &v)
 			if err != nil {
 				continue
 			}

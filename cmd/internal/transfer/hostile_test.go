@@ -213,7 +213,7 @@ func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "and more", "the error must name only the first columns")
 	_, err = runImport(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
-	require.NoError(t, err, "if the file has no rows, a mapping must not be reported as missing")
+	require.NoError(t, err, "if the file has no rows, the import must not report missing columns")
 }
 
 func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {

@@ -64,7 +64,7 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker stopped them
+	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker has stopped tracking them
 
 	// The next five fields count history points, by what the import did with them. Several rows for the same video and day are one point.
 	Added     int64 `json:"added"`   // new points
@@ -186,8 +186,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// Return only the error that caused the others. If readRows failed, its failure has cancelled the sorting, so return the error of readRows.
-	// If the sorting or newSpool failed, that failure has cancelled readRows, whose error is then context.Canceled.
+	// Return only the first error. If readRows failed, the sorting was cancelled, so ignore the error of the sorting. If the sorting or newSpool
+	// failed, readRows was cancelled, so ignore the error of readRows.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -214,7 +214,7 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, records chan<-
 		r.summary.Rows++
 		var rec record
 		if err == nil {
-			rec, err = parser.parse(ctx, line, &v)
+			rec, err = parser.parseRow(ctx, line, &v)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -243,10 +243,10 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, records chan<-
 	}
 }
 
-func importVideos(batch []videoGroup) []backfill.ImportVideo {
+func toImportVideos(batch []videoGroup) []backfill.ImportVideo {
 	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
-		out[n] = batch[n].importVideo()
+		out[n] = batch[n].toImportVideo()
 	}
 	return out
 }
@@ -258,7 +258,7 @@ func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
 	err := s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), true)
+		imported, err := backfill.Import(ctx, r.Org, toImportVideos(batch), true)
 		if err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), false)
+		imported, err := backfill.Import(ctx, r.Org, toImportVideos(batch), false)
 		if err != nil {
 			return err
 		}

@@ -115,8 +115,8 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 	return r, nil
 }
 
-// columnSeparator returns the sign that separates the columns. It finds this sign in the first line: a comma, a semicolon or a tab. Spreadsheets
-// write semicolons in countries with a decimal comma.
+// columnSeparator returns the sign that separates the columns: the comma, the semicolon or the tab. It looks for this sign in the first line.
+// Spreadsheets write semicolons in countries with a decimal comma.
 func columnSeparator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -189,8 +189,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// Now the member names of all objects are known. If there are unknown names, one error lists them. Otherwise, one error lists all columns
-		// of Columns.Map that the file does not have.
+		// All objects were read. If some of their member names are not known, return one error that lists these names. If Columns.Map names a column
+		// that the file does not have, return an error for this column.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}
@@ -283,7 +283,7 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markUsed. It also records the
+// parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markFound. It also records the
 // names that are not known.
 func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
 	if !utf8.Valid(text) {
@@ -294,7 +294,7 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 		return v, fmt.Errorf("the row is not valid JSON: %w", err)
 	}
 	for _, name := range names {
-		unused.markUsed(name)
+		unused.markFound(name)
 	}
 	fields, err := c.fieldsOf(names, unknown)
 	if err != nil {
@@ -313,7 +313,7 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 				// In JSON, the decimal sign is always the point. A count such as 5.0 has no other meaning than 5, so remove the fraction. Then the
 				// count means the same in all formats.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
-					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncate(cell.String()))
+					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncateText(cell.String()))
 				}
 			}
 		case bool:

@@ -34,7 +34,7 @@ type videoGroup struct {
 	Lines  []int
 }
 
-func (g *videoGroup) importVideo() backfill.ImportVideo {
+func (g *videoGroup) toImportVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp, Stopped: g.Stopped}
 }
@@ -56,9 +56,9 @@ func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted
 	return sorted, failure
 }
 
-// add adds a row to the group. The values of a later row, such as the title, replace those of earlier rows. The counts of a later row replace
-// those of an earlier row of the same day. If two rows have the same time and different counts, add returns an error.
-func (g *videoGroup) add(r record) error {
+// addRow adds a row to the group. The values of a later row, such as the title, replace those of earlier rows. The counts of a later row replace
+// those of an earlier row of the same day. If two rows have the same time and different counts, addRow returns an error.
+func (g *videoGroup) addRow(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
 	}
@@ -144,7 +144,7 @@ func newSpool(records <-chan record, dir string, onBadRow func(line int, reason 
 			}
 			g = &videoGroup{Platform: r.Platform, ID: r.ID, Handle: r.Handle, Link: r.Link}
 		}
-		if reason := g.add(r); reason != nil {
+		if reason := g.addRow(r); reason != nil {
 			if err := onBadRow(r.Line, reason); err != nil {
 				return nil, err
 			}

@@ -56,9 +56,9 @@ type rowParser struct {
 	formats formats
 }
 
-// parse converts the values of a row to a record. If the row is invalid, the error says what is wrong with it. If p.resolve fails to follow a short
-// link, parse returns its error unchanged, because the row may be valid.
-func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
+// parseRow converts the values of a row to a record. If the row is invalid, the error says what is wrong with it. If p.resolve cannot follow a short
+// link, parseRow returns the error of p.resolve unchanged.
+func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
 		if !utf8.ValidString(text) {
@@ -115,11 +115,11 @@ func parseBool(v *values, f field) (bool, error) {
 	case "", "false", "0", "no":
 		return false, nil
 	}
-	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncate(v[f]))
+	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncateText(v[f]))
 }
 
-// parseTime parses the date and the time of a row. A date without a time means the beginning of that day. So counts that ReelTally fetches on
-// that day are later.
+// parseTime parses the date and the time of a row. A date without a time means the beginning of that day. So counts that ReelTally itself fetches on
+// that day have a later time.
 func (p rowParser) parseTime(v *values, out *record) error {
 	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {
@@ -156,10 +156,10 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 		l, err = p.resolve(ctx, l)
 	}
 	if err != nil {
-		return fmt.Errorf("link %q: %w", truncate(v[fieldLink]), err)
+		return fmt.Errorf("link %q: %w", truncateText(v[fieldLink]), err)
 	}
 	if l.Kind != link.Video {
-		return fmt.Errorf("link %q is the link of an account; it must be the link of a video", truncate(v[fieldLink]))
+		return fmt.Errorf("link %q is the link of an account; it must be the link of a video", truncateText(v[fieldLink]))
 	}
 	out.Platform, out.ID, out.Handle, out.Link = l.Platform, l.ID, l.Handle, l.Canonical
 	out.account = accountOf(l.Platform, v[fieldUsername])
@@ -206,7 +206,7 @@ func parseLength(text string) (*string, error) {
 	const maxSeconds = 1_000_000
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(s) || s < 0 || s > maxSeconds {
-		return nil, fmt.Errorf("video_length is %q; it must be a number of seconds from 0 to %d", truncate(text), maxSeconds)
+		return nil, fmt.Errorf("video_length is %q; it must be a number of seconds from 0 to %d", truncateText(text), maxSeconds)
 	}
 	out := strconv.FormatFloat(s, 'f', -1, 64)
 	return &out, nil

@@ -41,24 +41,24 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
 	}
-	return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
+	return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // GORM is not used, because it would parse the long statement again
 		return err
 	})
 }
 
-// insertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements. The function exec runs these statements.
-func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
+// runInsertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements. The function exec runs these statements.
+func runInsertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
-			return insertError(tx, table, insertMany(table, columns, rows, func(text string, args []any) error { return exec(tx, text, args) }))
+			return convertInsertError(tx, table, insertMany(table, columns, rows, func(text string, args []any) error { return exec(tx, text, args) }))
 		})
 	})
 }
 
-// insertError converts an error of the driver to an error of GORM, as GORM does for its own statements. It adds the table's name to the
-// error. It returns nil if err is nil.
-func insertError(tx *gorm.DB, table string, err error) error {
+// convertInsertError converts an error of the driver to an error of GORM, as GORM does for its own statements. It adds the table's name to the error.
+// It returns nil if err is nil.
+func convertInsertError(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -105,15 +105,15 @@ func insertMany(table string, columns []string, rows [][]any, exec func(text str
 // bulkTx runs f in a transaction with an insert function that uses COPY. If copied rows break a constraint, Citus reports only the internal
 // error XX000. So bulkTx then repeats the transaction with INSERT statements, for which Citus reports the constraint.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
-	err := copyTx(ctx, d, f)
+	err := runCopyTx(ctx, d, f)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
-		return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })
+		return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })
 	}
 	return err
 }
 
-// copyTx runs f in a transaction on a single connection. The statements of GORM and the COPY of the insert function share that connection.
-func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
+// runCopyTx runs f in a transaction on a single connection. The statements of GORM and the COPY of the insert function share that connection.
+func runCopyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {
 		return Translate(err)
@@ -124,7 +124,7 @@ func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) e
 	bound := &DB{connections: connections{write: own}, dialect: d.dialect, now: d.now, logger: d.logger}
 	return bound.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
-			return insertError(tx, table, copyRows(ctx, conn, table, columns, rows))
+			return convertInsertError(tx, table, copyRows(ctx, conn, table, columns, rows))
 		})
 	})
 }

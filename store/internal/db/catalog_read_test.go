@@ -72,7 +72,7 @@ func newCatalog(t *testing.T, db *storetest.DB, query string) catalog {
 	return c
 }
 
-// eachRow runs a query. For each row of the result, it stores the values in the variables to which the pointers point, and then calls f.
+// eachRow runs a query. For each row of the result, it scans the row into the pointers and then calls f.
 func eachRow(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

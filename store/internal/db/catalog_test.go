@@ -47,7 +47,7 @@ func checkForeignKeys(t *testing.T, name string, tb *table) {
 	class := store.Tables[name].Class
 	for _, f := range tb.ForeignKeys {
 		require.Contains(t, []string{"CASCADE", "NO ACTION"}, f.OnDelete, "%v", f)
-		require.Equal(t, "NO ACTION", f.OnUpdate, "the foreign key %v must not change rows if a referenced key changes, because keys never change", f)
+		require.Equal(t, "NO ACTION", f.OnUpdate, "the foreign key %v must have no action ON UPDATE, because keys never change", f)
 		switch store.Tables[f.To].Class {
 		case store.Distributed:
 			require.Equal(t, store.Distributed, class, "a table of the class %s must not refer to the distributed table %s", class, f.To)

@@ -34,8 +34,8 @@ func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *te
 	require.ElementsMatch(t, []string{"cat", "dog"}, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags"))
 }
 
-// The store refuses to create, attach or drop a partition outside of a transaction, and in a transaction that has not set the sequential
-// mode of Citus. In its parallel mode, Citus refuses some of these statements.
+// The store creates, attaches and drops partitions only in a transaction that has set the sequential mode of Citus. In its parallel mode, Citus
+// refuses some of these statements.
 func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t, "citus")
@@ -44,7 +44,7 @@ func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 		"ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202001 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
 		"DROP TABLE snapshots_daily_202001",
 	} {
-		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement changes a table, but not in a transaction that has set citus.multi_shard_modify_mode")
+		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement outside of a transaction changes a table")
 		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets citus.multi_shard_modify_mode")
 	}
 	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {

@@ -53,8 +53,7 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
-// CheckAndWriteClock does the same as CheckClock, and also writes the store's time to the database if the last written time differs from it
-// by an hour or more.
+// CheckAndWriteClock does the same as CheckClock. It also writes the store's time to the database, about once an hour.
 func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {

@@ -60,12 +60,12 @@ type dialect interface {
 	// name, its declared type in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in
 	// the primary key.
 	columnsQuery() string
-	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
-	// is the same on both engines.
-	inByteOrder(c StoredColumn) string
-	// snapshot calls f, and passes to it the function each, which runs a SELECT and calls row for each row of the result. All SELECTs that f
-	// runs with each see the same state of the database.
-	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
+	// byteOrderOf returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the same
+	// on both engines.
+	byteOrderOf(c StoredColumn) string
+	// readSnapshot calls f. The argument of f is a function that runs a SELECT and calls another function for each row of the result. All
+	// SELECTs that f runs with it see the same state of the database.
+	readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
 // connections are the connections that a dialect has opened.
@@ -159,7 +159,7 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
 	for {
-		if err := pool.PingContext(ctx); !isLocked(err) || waitFor(wait, 10*time.Millisecond) != nil {
+		if err := pool.PingContext(ctx); !isLockTimeout(err) || waitFor(wait, 10*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (s appliedOnce) Insert(ctx context.Context, tx database.DBTxConn, req datab
 	return s.Store.Insert(ctx, tx, req)
 }
 
-func (sqliteDialect) isWorthRepeating(err error, _ int) bool { return isLocked(err) }
+func (sqliteDialect) isWorthRepeating(err error, _ int) bool { return isLockTimeout(err) }
 
 // modernc is GORM's dialector for SQLite with another Translate, because GORM's Translate does not know the errors of the driver
 // modernc.org/sqlite.
@@ -225,8 +225,8 @@ func (postgresDialect) readyQuery() string { return "SELECT 1" }
 // connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is the time by which the time limits of the PostgreSQL server are longer than the time limits of this program. So this
-// program times out first and can report the cause.
+// serverMargin is how much longer the time limits of the PostgreSQL server are than those of this program. So this program times out first and can
+// report the cause.
 const serverMargin = 5 * time.Second
 
 // readBufferBytes is how many bytes of PostgreSQL's answers are read at once. With the 8 KB of pgx alone, a list of 5,000 videos takes more
@@ -254,7 +254,7 @@ func postgresConfig(rawURL string, o Options) (*pgxpool.Config, error) {
 		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBufferBytes), w)
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		pgxuuid.Register(conn.TypeMap()) // pgx would otherwise convert each id to a text and back
+		pgxuuid.Register(conn.TypeMap()) // without this, pgx would convert each id to a text and back
 		if o.Timeout == 0 {
 			return nil
 		}

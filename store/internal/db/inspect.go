@@ -26,8 +26,7 @@ type statements interface {
 }
 
 // watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect returns
-// an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The engine is the name
-// of the dialect.
+// an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The engine is "sqlite" or "postgres".
 func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool
@@ -126,19 +125,19 @@ var labelTables = map[string]bool{"collections": true, "collection_videos": true
 // changedTable matches a statement that creates, changes or drops a table.
 var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 
-// inspectNothing accepts every statement.
-func inspectNothing(string, []any) error { return nil }
+// acceptStatement is an Inspector that accepts every statement.
+func acceptStatement(string, []any) error { return nil }
 
 // outsideTxGuard returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
 // changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil,
 // nothing is checked.
 func outsideTxGuard(inspect Inspector) Inspector {
 	if inspect == nil {
-		return inspectNothing
+		return acceptStatement
 	}
 	return func(statement string, args []any) error {
 		if changedTable.MatchString(statement) {
-			return fmt.Errorf("a statement changes a table, but not in a transaction that has set %s: %s", sequentialDDL, statement)
+			return fmt.Errorf("a statement outside of a transaction changes a table; it needs a transaction that has set %s: %s", sequentialDDL, statement)
 		}
 		return inspect(statement, args)
 	}
@@ -150,7 +149,7 @@ func outsideTxGuard(inspect Inspector) Inspector {
 // sequentialDDL. Otherwise it returns the result of inspect. If inspect is nil, nothing is checked.
 func txGuard(inspect Inspector) Inspector {
 	if inspect == nil {
-		return inspectNothing
+		return acceptStatement
 	}
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")

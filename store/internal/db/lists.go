@@ -15,8 +15,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so
-// the engine parses it once, and the number of rows is not limited by the number of parameters.
+// The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so the engine
+// parses it once. The limit on the number of parameters does not limit the number of rows.
 //
 // A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So
 // the statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation. Citus
@@ -309,7 +309,7 @@ func (j jsonRows) Value() (driver.Value, error) {
 				converted[i][c] = v
 				continue
 			case *int64:
-				if v != nil { // converted[i][c] stays nil for a nil pointer
+				if v != nil { // a nil pointer becomes null in the JSON text
 					converted[i][c] = *v
 				}
 				continue
@@ -330,7 +330,7 @@ func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition s
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids
 	}
-	values := make([]pgtype.UUID, len(ids)) // pgx would convert each uuid.UUID to a text and back
+	values := make([]pgtype.UUID, len(ids)) // use pgtype.UUID, because pgx would convert each uuid.UUID to a text and back
 	for i, id := range ids {
 		values[i] = pgtype.UUID{Bytes: id, Valid: true}
 	}
@@ -375,7 +375,7 @@ func toBinary(v any) any {
 	}
 }
 
-// toOptionalBinary returns the result of the function toBinary for the value to which p points, or nil if p is nil.
+// toOptionalBinary converts *p with toBinary. It returns nil if p is nil.
 func toOptionalBinary[T any](p *T) any {
 	if p == nil {
 		return nil

@@ -70,7 +70,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 		if err == nil {
 			break
 		}
-		if isLocked(err) {
+		if isLockTimeout(err) {
 			d.logger.InfoContext(ctx, "the migration waits for a lock that another session holds, for example a running dump of the database", "error", err)
 			if err := waitFor(ctx, lockPause); err != nil {
 				return applied, fmt.Errorf("migrate: %w", err)
@@ -93,7 +93,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	return applied, err
 }
 
-// Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program needs.
+// Schema returns two versions: the version of the schema in the database, which is 0 for an empty database, and the version that this program needs.
 func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	p, err := d.gooseProvider()
 	if err != nil {
@@ -103,9 +103,9 @@ func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	return have, want, Translate(err)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older than this program needs, or if the schema belongs to a newer generation. A newer
-// schema of the same generation is no error, so that programs of two releases can use the database while an installation is upgraded.
-// CheckSchema returns another error if Citus has distributed only a part of the tables.
+// CheckSchema returns a *SchemaError if the schema is older than this program needs, or if the schema belongs to a newer generation. A newer schema
+// of the same generation is no error. So programs of two releases can use the database during an upgrade. CheckSchema returns another error if Citus
+// has distributed only a part of the tables.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	have, want, err := d.Schema(ctx)
 	if err != nil {
@@ -138,9 +138,9 @@ func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error 
 	})
 }
 
-// isLocked returns true if err means that a statement waited too long for a lock of another session: the lock of a table on PostgreSQL, or
-// of the file on SQLite.
-func isLocked(err error) bool {
+// isLockTimeout returns true if err means that a statement waited too long for a lock of another session: the lock of a table on PostgreSQL, or of
+// the file on SQLite.
+func isLockTimeout(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "55P03"
 	}

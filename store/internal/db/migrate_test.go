@@ -146,12 +146,12 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 		cancel()
 		_, err := db.Migrate(gone)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, db.CheckSchema(t.Context()), "no migration may be applied")
+		require.Error(t, db.CheckSchema(t.Context()), "a cancelled Migrate must apply no migration")
 	})
 }
 
-// Before migration 8, all organisations that track a target share the handle in the target's row. After the migration, the handle of each
-// organisation's own link is stored with the organisation's subscription, as a handle that no source has confirmed.
+// Before migration 8, all organisations that track a target share the handle in the target's row. After the migration, each subscription has the
+// handle of the organisation's own link, as a handle that no source has confirmed.
 func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -237,7 +237,7 @@ func TestMigrations_doNotBreakOlderProgramsOfTheirGeneration(t *testing.T) {
 			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())
 			require.NoError(t, err)
 			for _, statement := range upStatements(string(content)) {
-				require.Empty(t, unsafeForOlderPrograms(statement), "%s/%s must have the number of the next generation", engine, f.Name())
+				require.Empty(t, unsafeForOlderPrograms(statement), "%s/%s can break older programs, so it must have the number of the next generation", engine, f.Name())
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func upStatements(migration string) []string {
 	return statements
 }
 
-// addition matches a statement, other than ALTER TABLE, that older programs need not know.
+// addition matches the statements that older programs need not know, except ALTER TABLE.
 var addition = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
 
 // addedColumn matches a statement that adds one column.

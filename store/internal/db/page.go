@@ -35,7 +35,8 @@ type Window struct {
 	MaxBytes int64     // maximum number of bytes of texts: when it is exceeded, no further row is returned; 0 if there is no limit
 }
 
-// NeedsTotal returns true if Offset is so large that ReadList is faster if the caller sets ListSpec.Total, the number of rows of the list.
+// NeedsTotal returns true if Offset is large. The caller should then set ListSpec.Total, the number of rows of the list, because ReadList is faster
+// with it.
 func (w Window) NeedsTotal() bool { return w.After == nil && w.Offset >= deepOffset }
 
 // Position is a position in an ordered list: directly after the row with this value and id.
@@ -116,8 +117,8 @@ func SortByCount(table string) SortColumn {
 // skip the rows than to run a statement that finds the position.
 const deepOffset = 200
 
-// reverse returns the opposite order.
-func (o Order) reverse() Order {
+// reversed returns the opposite order.
+func (o Order) reversed() Order {
 	o.Descending = !o.Descending
 	return o
 }
@@ -142,7 +143,7 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 	}
 	valuesAtWrongEnd := c.nullable && !o.Descending // the index, read in ascending order, begins with the rows whose column is NULL, but the list ends with these rows
 	if fromEnd := int(total) - w.Offset; isUnchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
-		if err := read(q, o.reverse(), fromEnd); err != nil {
+		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
 		}
 		if same, err := isUnchanged(ctx); err != nil {
@@ -171,7 +172,7 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // a column that is never NULL needs no NULLS LAST, and with it PostgreSQL would not use the column's index, which was created without NULLS LAST
+		nulls = "" // the index of a column that is never NULL has no NULLS LAST, and PostgreSQL would not use it for an ORDER BY with NULLS LAST
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -188,13 +189,12 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart splits the reading of a window of q into one or two statements and calls readPart for each of them. The argument limit is the number of
-// rows that are still missing in the window. readPart returns the number of rows that it has read.
+// eachPart reads a window of the rows of q with one or two statements. It calls readPart for each statement. The argument limit is the number of rows
+// that the window still lacks. readPart returns the number of rows that it has read.
 //
-// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads
-// the index backwards, and so gets the rows without a value first, although the list must end with them. So an ascending list needs two
-// statements: one for the rows with a value, and one for the rows without a value. A descending list that begins after a position also
-// needs two.
+// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads the index
+// backwards and gets the rows without a value first, but the list must end with them. So an ascending list needs two statements: one for the rows
+// with a value, and one for the rows without a value. A descending list that begins after a position also needs two.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)

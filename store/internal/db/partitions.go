@@ -87,7 +87,7 @@ const (
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, checkDrop func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, checkDrop)
-		if !isLocked(err) {
+		if !isLockTimeout(err) {
 			return err
 		}
 		if attempt == dropAttempts {
@@ -137,7 +137,7 @@ type partitionCache struct {
 	months map[Date]bool
 }
 
-// isKnown returns true if the cache has the information that the month has a partition.
+// isKnown returns true if the month is known to have a partition. If it returns false, the month can have a partition too.
 func (c *partitionCache) isKnown(month Date) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (d *DB) PreparePartitions(ctx context.Context) error {
 func (d *DB) CreatePartitions(ctx context.Context, firstDay, lastDay Date) error {
 	for {
 		err := d.EnsurePartitions(ctx, firstDay, lastDay)
-		if !isLocked(err) {
+		if !isLockTimeout(err) {
 			return err
 		}
 		if stopped := waitFor(ctx, lockPause); stopped != nil {

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Column is a column that a list reads. Set copies the column's value, which has the index i in row, into the field of r for this column.
+// Column is a column that a list reads. The function Set copies the value with the index i from row to a field of r.
 type Column[R any] struct {
 	Name string // name of the column, such as "title"
 	Set  func(r *R, row *Values, i int)

@@ -56,8 +56,8 @@ type requirement struct {
 	version int64 // the version of the organisation's data on the primary
 }
 
-// openReplica prepares connections to the replica at the URL o.ReadURL. It does not connect, so that a server starts while the replica is
-// down. Each connection checks that the server belongs to the same cluster as the primary.
+// openReplica prepares connections to the replica at the URL o.ReadURL. It does not connect, so the program can start while the replica is down. Each
+// connection checks that the server belongs to the same cluster as the primary.
 func openReplica(ctx context.Context, o Options, primary connections) (*replica, error) {
 	if primary.sharded || len(primary.pools) != 1 {
 		return nil, errors.New("a replica for reads is possible only for a PostgreSQL database without Citus")
@@ -98,7 +98,7 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 	return r, nil
 }
 
-// close closes all connections. It also ends the checks whether the replica answers again.
+// close closes all connections. It also ends the regular checks of a replica that does not answer.
 func (r *replica) close() error {
 	r.stop()
 	r.probes.Wait()
@@ -126,8 +126,8 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // the result if replicaCheck returns no row, because the replica then lacks the organisation
-	var stopped error  // the error of the function that a statement calls for each row
+	check := errBehind // the result if replicaCheck returns no row, as it does if the replica lacks the organisation
+	var stopped error  // the error of a statement's function for its rows
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {
 		case !row.IsTrue(1):
@@ -167,8 +167,8 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	return fmt.Errorf("%w: %w", ErrReplica, err)
 }
 
-// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a
-// statement that PostgreSQL cancels because it conflicts with a change that the replica must apply.
+// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements. For example,
+// PostgreSQL cancels a statement that conflicts with a change that the replica must apply.
 func isLastingFailure(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

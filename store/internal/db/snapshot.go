@@ -159,7 +159,7 @@ type Snapshot struct {
 
 // Snapshot calls f, and passes to it a Snapshot of the database at this moment. The statements of the Snapshot have no time limit.
 func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
-	return Translate(d.dialect.snapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
+	return Translate(d.dialect.readSnapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
 		return f(&Snapshot{dialect: d.dialect, each: each})
 	}))
 }
@@ -177,7 +177,7 @@ func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Value
 	slices.SortFunc(key, func(a, b StoredColumn) int { return cmp.Compare(a.key, b.key) })
 	order := make([]string, len(key))
 	for i, c := range key {
-		order[i] = s.dialect.inByteOrder(c)
+		order[i] = s.dialect.byteOrderOf(c)
 	}
 	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table.Name, strings.Join(order, ", ")), f)
 }
@@ -210,17 +210,17 @@ func (postgresDialect) columnsQuery() string {
  WHERE a.attrelid = to_regclass(CAST($1 AS text)) AND a.attnum > 0 AND NOT a.attisdropped`
 }
 
-func (sqliteDialect) inByteOrder(c StoredColumn) string { return c.Name }
+func (sqliteDialect) byteOrderOf(c StoredColumn) string { return c.Name }
 
-// inByteOrder adds the collation "C" to a column of texts, so that the texts are ordered by their bytes, as on SQLite.
-func (postgresDialect) inByteOrder(c StoredColumn) string {
+// byteOrderOf adds the collation "C" to a column of texts, so that the texts are ordered by their bytes, as on SQLite.
+func (postgresDialect) byteOrderOf(c StoredColumn) string {
 	if c.declared == "text" {
 		return c.Name + ` COLLATE "C"`
 	}
 	return c.Name
 }
 
-func (sqliteDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) (err error) {
+func (sqliteDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) (err error) {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (sqliteDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each fun
 	})
 }
 
-func (postgresDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) error {
+func (postgresDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err

@@ -47,9 +47,9 @@ const (
 	DailyDays = 90
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day
-	// that a caller can request may have to be computed from the weekly points before and after that day. The weekly point before that day
-	// can be 13 days older than the day.
+	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day that a
+	// caller can request can be computed from the weekly points before and after that day. The weekly point before that day can be 13 days older than
+	// the day.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
