@@ -34,8 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases compares bulk requests, which track many links with one request. For new links, a request is compared with COPY of the rows
-// that it creates. For links that are tracked already, it is compared with a request for new links.
+// bulkCases returns the cases for bulk requests, which track many links with one request. New links are compared with COPY of the rows that the
+// request creates. Links that are tracked already are compared with new links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
@@ -57,7 +57,7 @@ func (b *bench) trackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 
-// trackBulk tracks the links of a series for one round with one bulk request. bulkIDs returns the video ids in these links.
+// trackBulk sends one bulk request, which tracks the links of a series for one round. bulkIDs returns the video ids in these links.
 func (b *bench) trackBulk(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

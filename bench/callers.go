@@ -43,7 +43,7 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 		return nil, err
 	}
 	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.organisationsToRead()),
-		callerPages, b.changedVideoCount()/2, b.batchSize())
+		callerPages, b.changedOrgVideos()/2, b.batchSize())
 	return []report.Fact{
 		{Name: pages, Value: fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %d of %d refused with 503", milliseconds(median(took)), milliseconds(percentile(took, 99)),
 			refused, callers*callerPages)},
@@ -82,7 +82,7 @@ func (b *bench) organisationsToRead() []*organisation {
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	path := orderedListing("created_at", b.changedVideoCount()/2).path()
+	path := orderedListing("created_at", b.changedOrgVideos()/2).path()
 	var mutex sync.Mutex
 	var running sync.WaitGroup
 	readers := b.organisationsToRead()

@@ -40,7 +40,7 @@ func storeBatchStep(i *instance, videoCount int) step {
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
 // nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims the given
-// number of videos of the organisation i.changed. It returns the claim, and made-up answers in which all counts are higher than before.
+// number of videos of the organisation i.changed. It returns the claim, and made-up answers with higher counts than before.
 func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())

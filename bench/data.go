@@ -24,11 +24,11 @@ type bench struct {
 	client *http.Client
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
-	db     *pgx.Conn // connection for SQL statements such as COPY, which are compared with requests
+	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
 	stop   []func()  // functions that bench.close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
-	bulkSmall *organisation // organisation with a tenth of the videos of pg.changed, for requests that track links
+	bulkSmall *organisation // organisation for requests that track links; it has a tenth as many videos as pg.changed
 }
 
 const (
@@ -73,15 +73,15 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// readVideoCount returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
-func (o options) readVideoCount() int { return int(100_000 * o.scale) }
+// largeOrgVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
+func (o options) largeOrgVideos() int { return int(100_000 * o.scale) }
 
-// changedVideoCount returns the number of videos of the organisation pg.changed, for which the benchmark stores answers of sources. Each
+// changedOrgVideos returns the number of videos of the organisation pg.changed, for which the benchmark stores answers of sources. Each
 // organisation in pg.others has the same number of videos.
-func (o options) changedVideoCount() int { return min(10_000, o.readVideoCount()) }
+func (o options) changedOrgVideos() int { return min(10_000, o.largeOrgVideos()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.
-func (o options) batchSize() int { return o.changedVideoCount() / 2 }
+func (o options) batchSize() int { return o.changedOrgVideos() / 2 }
 
 // fillDatabase creates all organisations in the PostgreSQL database, with their made-up data.
 func (b *bench) fillDatabase(ctx context.Context) error {
@@ -89,11 +89,11 @@ func (b *bench) fillDatabase(ctx context.Context) error {
 		orgs, videos, days int
 		use                func(made []*organisation)
 	}{
-		{1, b.readVideoCount(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
-		{1, b.readVideoCount() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
-		{1, b.changedVideoCount(), writeDays, func(made []*organisation) { b.pg.changed = made[0] }},
-		{1, b.changedVideoCount() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
-		{max(1, int(90*b.scale)), b.changedVideoCount(), 1, func(made []*organisation) { b.pg.others = made }},
+		{1, b.largeOrgVideos(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
+		{1, b.largeOrgVideos() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
+		{1, b.changedOrgVideos(), writeDays, func(made []*organisation) { b.pg.changed = made[0] }},
+		{1, b.changedOrgVideos() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
+		{max(1, int(90*b.scale)), b.changedOrgVideos(), 1, func(made []*organisation) { b.pg.others = made }},
 	} {
 		made, err := b.pg.seedOrganisations(ctx, part.orgs, part.videos, part.days)
 		if err != nil {

@@ -9,16 +9,16 @@ import (
 // historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases compares requests for histories with COPY of the stored history points. Each round of the benchmark requests the history of
-// another video. The request for the history of the whole organisation is compared with an SQL query of the same days.
+// historyCases returns the cases for requests of histories. They are compared with COPY of the stored points, and the history of the whole
+// organisation with an SQL query of the same days. Each round of the benchmark requests the history of another video.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
 		b.videoHistory(o, readDays, 2.0),
 		b.videoHistory(o, 30, 1.5),
 		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0, withoutHTTP: true,
-			measured: repeatStep(20, b.getStep(o, sameInEachRound(organisationHistoryPath()))),
-			limit: repeatStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
+			measured: repeatedStep(20, b.getStep(o, sameInEachRound(organisationHistoryPath()))),
+			limit: repeatedStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
 			}))},
 	}
@@ -52,8 +52,8 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
 	path, pointsQuery := videoHistoryPathAndQuery(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal, withoutHTTP: true,
-		measured: repeatStep(20, b.getStep(o, path)),
-		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {
+		measured: repeatedStep(20, b.getStep(o, path)),
+		limit: repeatedStep(20, timedStep(func(ctx context.Context, round int) error {
 			return b.copyAll(ctx, pointsQuery(round))
 		})),
 		prepare: []func(context.Context) error{func(ctx context.Context) error {

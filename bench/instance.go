@@ -32,7 +32,7 @@ type instance struct {
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large   *organisation   // the organisation whose data the requests read
-	small   *organisation   // an organisation with a tenth of the videos of the large one; nil on SQLite
+	small   *organisation   // an organisation with a tenth as many videos as large; nil on SQLite
 	changed *organisation   // the organisation whose data the benchmark changes
 	others  []*organisation // further organisations of the same size as the changed one; empty on SQLite
 }
@@ -122,8 +122,8 @@ func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
 // addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. The other accounts
-// have at most 30 videos, which are too few for the measured lists of an account or a collection. The added videos are copies of existing videos
-// under other ids.
+// have at most 30 videos, too few for the measured lists of an account or a collection. The added videos are copies of existing videos under
+// other ids.
 func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})

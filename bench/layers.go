@@ -16,16 +16,16 @@ func layerCases(b *bench) []benchCase {
 	var bare string // address of the server that uses only net/http
 	return []benchCase{
 		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4, onlyHTTP: true,
-			measured: repeatStep(200, b.getStep(o, sameInEachRound("/authenticate"))),
-			limit: repeatStep(200, timedStep(func(ctx context.Context, _ int) error {
+			measured: repeatedStep(200, b.getStep(o, sameInEachRound("/authenticate"))),
+			limit: repeatedStep(200, timedStep(func(ctx context.Context, _ int) error {
 				return b.getWithoutToken(ctx, bare, io.Discard)
 			})),
 			prepare: []func(context.Context) error{func(ctx context.Context) (err error) {
 				bare, err = b.startBareServer(ctx, "/authenticate")
 				return err
 			}}},
-		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, withoutHTTP: true, measured: repeatStep(50, b.getStep(o, oneVideoPath(o))),
-			limit: repeatStep(50, b.selectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
+		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, withoutHTTP: true, measured: repeatedStep(50, b.getStep(o, oneVideoPath(o))),
+			limit: repeatedStep(50, b.selectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
 				return []any{o.id, o.old[round%len(o.old)]}
 			}))},
 	}

@@ -32,7 +32,7 @@ func (l listing) repetitions() int {
 
 // listStep returns a step of the benchmark that requests a page of a list of bench.pg.large from the server on PostgreSQL.
 func (b *bench) listStep(l listing) step {
-	return repeatStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
+	return repeatedStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
 }
 
 // selectQuery returns the SQL query for the rows of the page, with the given columns, for an organisation.
@@ -65,13 +65,14 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases compares requests for pages of videos: with COPY of the same rows, with the order by created_at, and with the first page.
+// listCases returns the cases for pages of lists of videos. The limit of a case is COPY of the same rows, the same page ordered by created_at,
+// or the first page of the list.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {
 		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
-			measured: b.listStep(l), limit: repeatStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
+			measured: b.listStep(l), limit: repeatedStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
 	copied(orderedListing("created_at", page), 1.0)
@@ -100,7 +101,7 @@ func listCases(b *bench) []benchCase {
 		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
 		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
 		benchCase{group: "Pages", name: "next page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
-			measured: repeatStep(hundred.repetitions(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
+			measured: repeatedStep(hundred.repetitions(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
 				err := b.getJSON(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)

@@ -35,9 +35,9 @@ func timedStep(f func(ctx context.Context, round int) error) step {
 	}
 }
 
-// repeatStep returns a step that runs s several times and returns the mean time of these runs. It is for short steps, because a single run of
+// repeatedStep returns a step that runs s several times and returns the mean time of these runs. It is for short steps, because a single run of
 // such a step cannot be measured precisely.
-func repeatStep(times int, s step) step {
+func repeatedStep(times int, s step) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var total time.Duration
 		for range times {
@@ -54,11 +54,11 @@ func repeatStep(times int, s step) step {
 // warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 
-// measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not
-// used, and then the given number of rounds.
+// measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
+// and then the given number of rounds.
 //
-// In each round, the measured step of a case runs before the step with which it is compared (benchCase.limit). So if the first of these
-// steps fills a cache, this can only make the result of ReelTally look worse.
+// Each round runs the measured step of a case before its limit. If the measured step fills a cache, only the limit becomes faster. So a cache
+// never makes ReelTally look faster than it is.
 func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// peer is a program that serves the same list of videos as ReelTally, from the same data, but is written with other frameworks. The
-// benchmark compares its speed with ReelTally's.
+// peer is a server for the same list of videos as ReelTally's, with the same data, but written with other frameworks. The benchmark compares
+// its speed with ReelTally's.
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at
@@ -54,7 +54,7 @@ func peerCases(b *bench) []benchCase {
 			rows := min(size, b.pg.large.videos)
 			ours, path := orderedListing("created_at", rows), p.path(b.pg.large, rows)
 			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos by %s / ReelTally", rows, p.name), goal: goal, atLeast: true,
-				measured: repeatStep(ours.repetitions(), timedStep(func(ctx context.Context, _ int) error { return b.getWithoutToken(ctx, address+path, io.Discard) })),
+				measured: repeatedStep(ours.repetitions(), timedStep(func(ctx context.Context, _ int) error { return b.getWithoutToken(ctx, address+path, io.Discard) })),
 				limit:    b.listStep(ours),
 				prepare:  []func(context.Context) error{start, func(ctx context.Context) error { return b.checkPeer(ctx, address+path, rows) }}})
 		}
@@ -64,7 +64,7 @@ func peerCases(b *bench) []benchCase {
 
 const installed = ".cache/bench" // folder in which startFastify and startPocketBase install their programs
 
-// startFastify installs and starts bench/peers/fastify, a list of videos that is written with fastify and pg. It returns the program's
+// startFastify installs and starts bench/peers/fastify, a server for the list of videos that uses fastify and pg. It returns the server's
 // address. It needs Node and npm.
 func (b *bench) startFastify(ctx context.Context) (string, error) {
 	folder := filepath.Join(installed, "fastify")
@@ -87,8 +87,8 @@ func (b *bench) startFastify(ctx context.Context) (string, error) {
 	return b.startPeer(node)
 }
 
-// startPocketBase builds and starts bench/peers/pocketbase, a list of videos that is served by PocketBase. It returns the program's
-// address. When the program starts, it copies the videos of the organisation bench.pg.large into its own database.
+// startPocketBase builds and starts bench/peers/pocketbase, a server for the list of videos that uses PocketBase. It returns the server's
+// address. When the server starts, it copies the videos of the organisation bench.pg.large into its own database.
 func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	program, err := filepath.Abs(filepath.Join(installed, "pocketbase"))
 	if err != nil {

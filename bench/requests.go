@@ -58,7 +58,7 @@ func (b *bench) getWithoutToken(ctx context.Context, url string, output io.Write
 }
 
 // getStep returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
-// response. The path of the request can be another one in each round of the benchmark.
+// response. The path can differ in each round of the benchmark.
 func (b *bench) getStep(o *organisation, path func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		return b.sendAs(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)

@@ -41,11 +41,11 @@ func (b *bench) startSQLite(ctx context.Context) error {
 	if err := b.lite.openStore(ctx); err != nil {
 		return err
 	}
-	large, err := b.lite.seedOrganisations(ctx, 1, b.readVideoCount(), readDays)
+	large, err := b.lite.seedOrganisations(ctx, 1, b.largeOrgVideos(), readDays)
 	if err != nil {
 		return err
 	}
-	changed, err := b.lite.seedOrganisations(ctx, 1, b.changedVideoCount(), writeDays)
+	changed, err := b.lite.seedOrganisations(ctx, 1, b.changedOrgVideos(), writeDays)
 	if err != nil {
 		return err
 	}

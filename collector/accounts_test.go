@@ -87,8 +87,8 @@ func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.In
 	})
 }
 
-// accountWithUploads returns the handle of an account with at least the given number of videos. In the next 37 hours (untilAllAccountsAreDue),
-// the account uploads a further video. None of its videos is age-restricted, because vendors refuse such videos.
+// accountWithUploads returns the handle of an account that has at least the given number of videos and uploads another one within
+// untilAllAccountsAreDue (37 hours). None of its videos is age-restricted, because vendors refuse age-restricted videos.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -289,7 +289,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // this link contains the id of the account, but not its handle, which the vendor needs
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs the handle of the account, but this link contains only the account's id
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.startCollector("sandbox")

@@ -13,11 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// attempt is one try to fetch a target (a video or account). It contains the answers of the sources that were asked so far, and is stored
-// as JSON in queue.Target.Answers.
-//
-// The sources that serve a target are asked one after the other, until one gives the numbers. A source that could not answer for the
-// target is then skipped for up to a week.
+// attempt is one try to fetch a target (a video or account). The sources of the target are asked one after the other, until one gives the
+// numbers. The attempt contains the answers so far, and is stored as JSON in queue.Target.Answers.
 type attempt struct {
 	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
 	// answers of the sources that the next fetch skips.
@@ -103,9 +100,10 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt completes the outcome of an attempt that has ended. It sets Route to the source that the next fetch asks first, and Answers
-// to the answers of the sources that the next fetch skips. The next fetch skips a source if the class of the source's answer is in
-// skipClasses, and if the answer is then less than a week old. If all sources would be skipped, none is skipped.
+// endAttempt sets Route and Answers in the outcome of an ended attempt. Route is the source that the next fetch asks first. Answers has the
+// answers of the sources that the next fetch skips.
+//
+// A source is skipped if its answer has a class in skipClasses and will be less than a week old, unless this would skip all sources.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

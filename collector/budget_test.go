@@ -54,7 +54,7 @@ func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget 
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// budgetTest has a collector with one budgetSource, and the database in which the collector counts the used units.
+// withAnswer returns a copy of the attempt with the result r added as the answer of the worker's source. r has no numbers.
 type budgetTest struct {
 	*testing.T
 	*Collector

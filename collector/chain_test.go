@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// displayAPISource returns the source of TikTok's Display API. It serves only the videos of the sandbox's account that has authorized it.
+// displayAPISource returns a source for TikTok's Display API. The source serves only the videos of the account that has authorized it.
 func (w *testSystem) displayAPISource() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
@@ -81,7 +81,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "the counts must lack bookmarks only if they come from the Display API")
+			require.Equal(t, source, v.LatestBookmarks == nil, "only counts from the Display API lack bookmarks")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -127,7 +127,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
-		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // this fetch tells the source of the Display API the id of its authorized account
+		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API learns the id of the authorized account
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)

@@ -1,13 +1,13 @@
 // Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers, and
 // stores the answers.
 //
-// Each source has its own queue and its own workers. A worker runs one loop (worker.go). It claims a batch of due targets, which are then
-// leased to this collector for a limited time, and calls the source (package quota). It decides what each answer means (outcome.go, package
-// verify) and when the target is due next (package schedule). It stores the results and the time of the next fetch in one transaction.
+// Each source has its own queue and its own workers. A worker (worker.go) leases a batch of due targets and calls the source (package
+// quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule), and stores
+// both in one transaction.
 //
-// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). A collector that dies keeps no
-// targets: other collectors take them over when its heartbeat is missing or when their leases expire. If the same answer is stored a second
-// time, nothing changes.
+// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, other
+// collectors take over its targets when its heartbeat is missing or its leases expire. If the same answer is stored a second time, nothing
+// changes.
 //
 // The main type is [Collector]. Start reading at worker.claimAndFetch. docs/architecture.md describes the path of one fetch.
 package collector
@@ -127,7 +127,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	// Retire releases the targets that are still claimed. It needs a context that is not cancelled, because ctx has ended.
+	// Retire releases the targets that are still claimed. It needs another context than ctx, which has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.queue.Retire(closing, c.id); err != nil {
@@ -140,8 +140,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// prepareRun prepares Run. It ends the pauses that refused credentials have caused, stores which source is asked first for which targets, and
-// writes the first heartbeat. The heartbeat lists what the sources can fetch.
+// prepareRun ends the pauses that refused credentials have caused, calls publishRoutes, and writes the first heartbeat. The heartbeat lists
+// what the sources can fetch.
 func (c *Collector) prepareRun(ctx context.Context) error {
 	if err := c.quota.ResetAtStart(ctx, c.Sources); err != nil {
 		return err
@@ -179,9 +179,8 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores one heartbeat and frees the targets of dead collectors. It also assigns a source to each target that was tracked
-// while publishRoutes was running, because such a target can lack a source. If all this takes longer than deadAfter, writeHeartbeat
-// returns an error, because other collectors then treat this collector as dead.
+// writeHeartbeat stores a heartbeat, frees the targets of dead collectors, and assigns a source to each target that lacks one. (A target
+// can lack a source if it was tracked while publishRoutes was running.) It returns an error if this takes longer than deadAfter.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -195,9 +194,8 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	return err
 }
 
-// weightedOrder returns the lanes in a random order. The probability that a lane comes first is proportional to its weight in
-// laneWeights. To get this order, each lane draws an exponentially distributed number with the mean 1/weight, and the smallest number
-// comes first.
+// weightedOrder returns the lanes in a random order. The probability that a lane comes first is proportional to its weight in laneWeights.
+// The lanes are sorted by random numbers from an exponential distribution with the mean 1/weight.
 func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	drawn := map[queue.Lane]float64{}
 	for _, l := range lanes {
@@ -206,8 +204,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(drawn[a], drawn[b]) })
 }
 
-// sleep waits for the given duration, or until the channel wake has a value. The channel may be nil. If ctx ends before that, sleep
-// returns false at once.
+// sleep returns true after the given duration, or as soon as the channel wake has a value. It returns false as soon as ctx ends. The
+// channel may be nil.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

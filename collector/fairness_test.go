@@ -128,12 +128,12 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain at least one of the words. It also returns how long, in the given period, at
-// least one of these calls was in flight.
+// callsContaining returns the recorded calls that contain at least one of the words. inFlight is how long, between from and to, at least
+// one of the returned calls was in flight.
 func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // end of the counted time, so that the time of overlapping calls is counted once
+	until := from // end of the time that is already counted, so that overlapping calls are counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue

@@ -12,12 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Some sources find a video only through the handle of its account. The handle in a caller's link can be wrong, by mistake or on purpose,
-// and all organisations that track the video share one target. The handle in a link is therefore only a claimed handle. The source is asked
-// with one claimed handle after the other, until it finds the video. The handle in its answer is the confirmed handle, and from then on it
-// is used for all organisations.
+// Some sources find a video only by the handle of its account. The handle in a caller's link is only claimed, because it can be wrong. The
+// source is asked with one claimed handle after the other, until it returns the video. The handle in that answer is the confirmed handle,
+// and from then on it is used for all organisations.
 
-// requestFor returns a copy of the target with the fields that a source needs. If no source has confirmed the handle of the account yet,
+// requestFor returns a copy of the target, completed for the request to a source. If no source has confirmed the handle of the account yet,
 // the copy gets the first handle from a caller's link.
 func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
@@ -37,7 +36,7 @@ func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 // handles.
 type search struct {
 	tried     []string       // the claimed handles that were tried; "" for a link without a handle
-	confirmed *source.Result // result of the call with the confirmed handle; nil if there was no such call, or if it found the video
+	confirmed *source.Result // result of the call with the confirmed handle; nil if there was no such call, or if that call found the video
 }
 
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
@@ -52,12 +51,11 @@ func (all searches) searchFor(t source.Target) *search {
 	return all[t.ExternalID]
 }
 
-// notFound contains the classes of answers after which a search tries another handle.
-var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
+// notFoundClasses contains the classes of answers after which a search tries another handle.
+var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch decides how the search continues after the source has given the result r. If the video was not found and another claimed
-// handle is left, nextRequest is the request with this handle. In all other cases, nextRequest is nil, and final is the result of the
-// whole search.
+// continueSearch handles the result r of a call for a video. If the video was not found and another claimed handle is left, nextRequest is
+// the request with this handle. If not, nextRequest is nil, and final is the result of the whole search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
@@ -68,7 +66,7 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
 		s.tried = append(s.tried, t.Handle)
 		rest.Handles = t.Handles[1:]
-	case t.Handle != "" && slices.Contains(notFound, r.Class):
+	case t.Handle != "" && slices.Contains(notFoundClasses, r.Class):
 		s.confirmed = &r
 	default:
 		return r, nil
@@ -81,11 +79,13 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 	return r, &rest
 }
 
-// finalResult returns the result of the whole search. If the confirmed handle was tried, it is the result of that call. If only claimed
-// handles were tried and the video was not found, the class of the result is Unconfirmed: the video may exist under another handle. In
-// all other cases, it is lastResult, the result of the last call.
+// finalResult returns the result of the whole search:
+//   - the result of the call with the confirmed handle, if the video was not found with it;
+//   - lastResult with the class Unconfirmed, if only claimed handles were tried and the video was not found: it may exist under another
+//     handle;
+//   - lastResult, the result of the last call, in all other cases.
 func (s *search) finalResult(lastResult source.Result) source.Result {
-	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, lastResult.Class))
+	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFoundClasses, lastResult.Class))
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed

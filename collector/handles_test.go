@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// handleTest is the state of a test in which organisations track the same video by links with correct and wrong handles. The handle in a link is
-// called a claimed handle, because no source has confirmed it yet. The collector fetches only when the test calls advanceAndFetch.
+// handleTest tests a video that organisations track by links with correct and wrong handles. The handle in a link is called a claimed
+// handle until a source confirms it. The collector fetches only when the test calls advanceAndFetch.
 type handleTest struct {
 	*testSystem
 	platform  link.Platform
@@ -84,7 +84,7 @@ func (c *handleTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // if the shares are stored, the counts can differ from the public counts, because they come from the insights of the authorized account
+	if v.LatestShares == nil { // counts with shares come from the insights of the authorized account, and can differ from the public counts
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)

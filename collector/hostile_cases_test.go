@@ -11,15 +11,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one way in which the platform changes its answers, with the expected outcomes of fetching three videos (see outcomes). If the
-// outcome of a video is "ok", its correct counts are stored. After every other outcome, its stored counts are unchanged.
+// scenario is one way in which the platform changes its answers, with the expected outcomes of three videos (see outcomes). If the outcome
+// of a video is "ok", its correct counts are stored. After any other outcome, its stored counts are unchanged.
 type scenario struct {
 	name   string
 	tamper tamperFunc
 	// These are the expected outcomes. wantBySource has exceptions for some sources.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoCorrect maps the name of a source to outcomes that are correct, too. The source "youtube" has two methods for a video that was
+	// alsoCorrect maps the name of a source to outcomes that are also accepted. The source "youtube" has two methods for a video that was
 	// fetched before, and their outcomes can differ.
 	alsoCorrect map[string]outcomes
 	// missing has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
@@ -143,8 +143,8 @@ func plausibleCountScenarios() []scenario {
 
 // wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItemScenarios() []scenario {
-	// Instagram and TikTok's Display API find a video in the list of its account. The account of the unfetched video is known only from a
-	// caller's link. So it may be the wrong account.
+	// Instagram's Graph API and TikTok's Display API find a video in the list of its account. For the unfetched video, the account is known
+	// only from a caller's link, and may be wrong.
 	missing := map[string]outcomes{
 		"instagram": {"missing", "unconfirmed", "ok"}, "tiktok display": {"missing", "unconfirmed", "ok"}, "tiktok research": {"missing", "missing", "ok"},
 	}

@@ -91,8 +91,8 @@ func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes replaces each node of a JSON value by the result of a function: first the inner nodes, at last the whole value. If the
-// function returns nil, the node stays. The function also gets the key of the node; an element of a list has the key of the list.
+// visitNodes calls a function for each node of a JSON value, inner nodes first, and replaces the node by the result. The result nil leaves
+// the node unchanged. The function also gets the key of the node; an element of a list has the key of the list.
 func visitNodes(root any, replacement func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -179,8 +179,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// maySwap returns true if the values of two JSON members may be swapped. Two counts may be swapped only if one of them is the views,
-// because the collector detects only this swap. Two values that are not counts may always be swapped.
+// maySwap returns true if the values of two JSON members may be swapped: the views and another count, or two values that are not counts.
+// The collector cannot detect other swaps of counts.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {

@@ -246,9 +246,8 @@ func (s *response) decodedBody() any {
 	return root
 }
 
-// Strings in decoded answers have these prefixes if they stand for text that encoding/json cannot write. If a string begins with rawMark,
-// response.encode writes it without quotes. If the name of a member begins with duplicateMark, response.encode removes the mark, so that
-// the name occurs twice.
+// These prefixes mark strings in decoded answers. response.encode writes a string that begins with rawMark without quotes. It removes
+// duplicateMark from the name of a member, so that an object can contain the same name twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
@@ -330,8 +329,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// changeEachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of a
-// function. This function can ask isTampered whether an element of the list contains such an object.
+// changeEachList replaces each JSON list that contains a tampered object by the result of a function. A tampered object has an id in
+// tampering.tamperedIDs. The function can ask isTampered whether an element of the list contains such an object.
 func (b *tampering) changeEachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false

@@ -38,8 +38,8 @@ func hostileTextScenarios() []scenario {
 
 // errorStatusScenarios returns scenarios whose answers have an HTTP error status.
 func errorStatusScenarios() []scenario {
-	// Two kinds of sources do not have the usual outcomes. A vendor may define what an HTTP status means for a target. If YouTube refuses a
-	// call of the method that returns only counts, the collector calls another method of YouTube.
+	// Two kinds of sources have unusual outcomes: vendors that define what an HTTP status means for a target, and YouTube. If YouTube refuses
+	// a call for counts only, the collector calls another method.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

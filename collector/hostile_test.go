@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch of a target: "ok" if the counts were stored, "held back" if they are suspicious, or "not newer" if
-// the stored counts are newer. If the source gave no counts, it is the class of the result or of the failed call.
+// outcome is the result of one fetch of a target. It is "ok" (counts stored), "held back" (suspicious counts), "not newer" (the stored
+// counts are newer), or the class of a result or failed call without counts.
 type outcome string
 
 const (
@@ -27,9 +27,8 @@ const (
 	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched together. Two of them, "known" and "unaffected", were fetched before. The
-// third one, "unfetched", was not. In most scenarios, the platform changes its answers about "known" and "unfetched", but not about
-// "unaffected".
+// outcomes are the outcomes of three videos that are fetched together: "known" and "unaffected", which were fetched before, and
+// "unfetched", which was not. In most scenarios, the platform changes its answers about "known" and "unfetched" only.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -216,8 +215,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	}
 }
 
-// requireTrueCounts checks that every stored count was correct at the time of a fetch, or is a wrong count that the collector cannot detect
-// (see tampering.forged). It also checks that the totals of the organisation are the sums of the counts of its videos.
+// requireTrueCounts checks that every stored count was correct at the time of a fetch. It accepts wrong counts that the collector cannot
+// detect (see tampering.forged). It also checks that the totals of the organisation are the sums of the stored counts.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
 	r.requireTrueCountsWithMessage(r.logged.String())
@@ -369,15 +368,15 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	h.dialer.requireOnlyAddress(t, h.url)
 }
 
-// allCombinations is a flag of the test. By default, the test runs each scenario with two sources on SQLite and with one source on
-// PostgreSQL. If the flag is set, it runs each scenario with every source on every database engine. That takes a quarter of an hour.
+// allCombinations makes the test run each scenario with every source on every database engine, which takes a quarter of an hour. Without
+// this flag, each scenario runs with two sources on SQLite and with one source on PostgreSQL.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
 // TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
 // state of the queue, the stored counts, and the recovery after correct answers.
 func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
 	t.Parallel()
-	tables := map[string][]scenario{} // maps the name of a source and a database engine to the scenarios to run
+	tables := map[string][]scenario{} // maps a source name and a database engine to the scenarios to run
 	all := testedSources()
 	for n, s := range scenarios() {
 		for i, l := range all {

@@ -33,8 +33,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These flags configure a test that simulates the same days twice on PostgreSQL: once with one undisturbed collector, and once with three
-// collector processes that are killed and a database that crashes. At the end, both databases must have the same content.
+// These flags configure a test that simulates the same days on PostgreSQL twice: with one undisturbed collector, and with three collector
+// processes that are killed and a database that crashes. Both databases must have the same content at the end.
+//
 // `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
@@ -48,8 +49,8 @@ var (
 )
 
 const (
-	// lastTick is the time of day of the last tick. A tick is a time of day at which the collectors fetch all due targets. No target is
-	// scheduled later in the day, so the last tick includes all targets.
+	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. No target is scheduled after
+	// lastTick.
 	lastTick = 24*time.Hour - 10*time.Minute
 	// If no call was made and the number of due or claimed targets did not change for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8

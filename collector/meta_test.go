@@ -33,7 +33,7 @@ func (w *testSystem) metaSources() []source.Source {
 	return []source.Source{ig, fb}
 }
 
-// requireNoSecretsLogged checks that the log contains calls of the sources, and no token or secret.
+// requireNoSecretsLogged checks that the log contains calls of the sources, but no token or secret.
 func (w *testSystem) requireNoSecretsLogged() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")

@@ -26,21 +26,20 @@ var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source
 // counted together.
 var refusalRules = map[source.Class]struct {
 	name      string
-	waits     schedule.Waits // delays before the next fetch: one after the first consecutive refusal, one after the second, and so on
+	waits     schedule.Waits // delays of the next fetch after the first consecutive refusal, after the second one, and so on
 	confirmed int            // number of consecutive refusals after which the target gets the new state
 	state     string
 }{
-	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
-	source.Missing:     {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
-	source.OtherOwner:  {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
+	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.AnswersUntilGone, queue.StateGone},
+	source.Missing:     {queue.StateGone, schedule.GoneWaits, schedule.AnswersUntilGone, queue.StateGone},
+	source.OtherOwner:  {queue.StateGone, schedule.GoneWaits, schedule.AnswersUntilGone, queue.StateGone},
 	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // the state is not "gone", because the video may exist under another handle
-	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
-	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
+	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
+	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after a result of its source, and when the target is due next. If the result has no numbers
-// but the next source may have them, the target is due immediately at the next source. mixedUp is true if the views in the result are
-// probably those of another video of the same batch.
+// outcome returns what to store for a target after a result of its source, and when the target is due next. If the next source must be
+// asked, the target is due there immediately. mixedUp is true if the views in the result probably belong to another video of the batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -63,10 +62,10 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after a result without numbers. There are three cases. First, the class of
-// the result is in lastingClasses, so that a retry at this source would not help. Second, the call failed or the source is paused, and an
-// organisation waits for the target. Third, the source is paused so long that the fetch would be late by more than half of the target's
-// interval.
+// needsNextSource returns true if the next source must be asked after the result r, which has no numbers:
+//   - The class of r is in lastingClasses, so a retry would not help.
+//   - The call failed or the source is paused, and an organisation waits for the target.
+//   - The source is paused so long that the fetch would be late by more than half of the target's interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
@@ -124,7 +123,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	return o
 }
 
-// detailsOutcome returns the outcome of an attempt in which one source gave the counts of a video, and other sources were asked for its
+// detailsOutcome returns the outcome of an attempt in which one source gave the counts of a video, and other sources were asked for the
 // missing details. r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
@@ -151,8 +150,8 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// noAnswerOutcome returns the outcome if none of the sources could answer for a target. If a call to one of them failed, or if one of
-// them is paused, the target does not count as refused: this source will be asked again.
+// noAnswerOutcome returns the outcome if no source could answer for a target. If the call to a source failed, or if a source is paused, the
+// target does not count as refused, because that source will be asked again.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.firstOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -193,7 +192,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.State = queue.StateParked
 	default: // the call failed, for example with the class Temporary
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
+		if o.Attempts >= schedule.FailuresUntilParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
 			o.State = queue.StateParked
 		}
 		lasting, delay = lastingClasses, schedule.FailureWaits.Nth(o.Attempts)
@@ -219,8 +218,8 @@ func (w *worker) storedSourceName(r source.Result) string {
 	return w.source.Name()
 }
 
-// removeAuthor removes the author from the facts of a video if the target needs only counts. Some sources use another API key for counts
-// than for details. An answer to a call for counts must therefore never rename an author or move a video to another account.
+// removeAuthor returns the facts of a video without the author if the target needs only counts. Some sources use another API key for
+// counts, so an answer with counts must never rename an author or move a video to another account.
 func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts

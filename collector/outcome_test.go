@@ -40,7 +40,7 @@ func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 	require.True(t, full.Details)
 
 	counts := of(false)
-	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "only the data of the author must be missing")
+	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "the author must be missing, and the other facts must be present")
 	require.False(t, counts.Details, "the next fetch of details must not be deferred")
 }
 
@@ -74,8 +74,8 @@ func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 		state        string
 		waits        schedule.Waits
 	}{
-		{source.Gone, source.Private, schedule.GoneConfirmed, queue.StateGone, schedule.GoneWaits},
-		{source.Private, source.Gone, schedule.RefusedParked, queue.StateParked, schedule.RefusedWaits},
+		{source.Gone, source.Private, schedule.AnswersUntilGone, queue.StateGone, schedule.GoneWaits},
+		{source.Private, source.Gone, schedule.RefusalsUntilParked, queue.StateParked, schedule.RefusedWaits},
 	} {
 		target := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", State: queue.StateActive}
 		answer := func(class source.Class) (ingest.Outcome, time.Duration) {
@@ -111,7 +111,7 @@ func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 		for n := 1; n <= 6; n++ {
 			o := outcomeOf(target, source.Result{Class: class}, someDay)
 			wait := o.NextAt.Time().Sub(someDay)
-			if n < schedule.RefusedParked {
+			if n < schedule.RefusalsUntilParked {
 				require.Equal(t, queue.StateActive, o.State)
 				require.InDelta(t, 24, wait.Hours(), 12)
 			} else {

@@ -171,7 +171,7 @@ func (c *videoSet) refuseVideos(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWithStatus(r.status, r.body)})
 }
 
-// idsFetchedNow returns the ids whose videos were fetched successfully at the current time of the test's clock.
+// idsFetchedNow returns the ids of the videos that were fetched successfully at the current time of the test's clock.
 func (c *videoSet) idsFetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
@@ -221,7 +221,7 @@ func (c *videoSet) resetCallCount() int {
 }
 
 // TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause of a refusal is
-// the source, the source must be paused immediately. If the cause is unknown, it must be paused after two refused targets.
+// the source, the source must be paused immediately. If the cause is unknown, the source must be paused after two refused targets.
 func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {
@@ -306,7 +306,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					c.endTest()
 					h.restartCollector(10 * time.Second)
 				}
-				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "dividing the batches must need only a few calls to find the refused videos: %v", calls)
+				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "the refused videos must be found with only a few calls: %v", calls)
 			})
 		}
 	}

@@ -206,7 +206,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 					require.Equal(t, s.otherIDs(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.pauseClass())
 					require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
-					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "dividing the batch must need only a few calls to find the refused target")
+					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "the refused target must be found with only a few calls")
 				})
 			})
 		}
@@ -234,11 +234,11 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				require.Empty(t, s.pauseClass())
 				require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
 				require.Positive(t, panics.Load(), "each panic must be counted")
-				require.LessOrEqual(t, panics.Load(), int64(7), "dividing the batch must need only a few calls to find the target that causes the panic")
+				require.LessOrEqual(t, panics.Load(), int64(7), "the target that causes the panic must be found with only a few calls")
 				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}
-				for range schedule.FailedParked + 1 {
+				for range schedule.FailuresUntilParked + 1 {
 					s.db.Clock.Advance(48 * time.Hour)
 					s.makeTargetsDue(bad)
 					s.fetchDueTargets(s.Collector)
@@ -280,7 +280,7 @@ func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 2)
 		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
-		for range schedule.FailedParked + 3 {
+		for range schedule.FailuresUntilParked + 3 {
 			s.makeTargetsDue(s.ids[0])
 			s.fetchDueTargets(s.Collector)
 			require.Empty(t, s.pauseClass())
@@ -347,8 +347,8 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 	}
 }
 
-// Here the source has already refused three other targets, so the refusal of a whole batch would pause it. An answer that is too large is
-// not a refusal. It only makes the collector request each half of the batch.
+// The source has already refused three other targets, so the refusal of a whole batch would pause it. But an answer that is too large is
+// not a refusal: it only makes the collector request each half of the batch.
 //
 // Requirements in docs/coverage.md: 11.12-07
 func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {

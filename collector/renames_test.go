@@ -28,8 +28,8 @@ func (w *testSystem) newOrganisation() *testSystem {
 	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that a stored account has the given handle, the correct number of followers, and only videos of this account. It
-// also checks that the store finds the account by a link with the handle.
+// requireHandle checks that a stored account has the given handle and the correct number of followers, and that its stored videos belong to
+// it on the platform. It also checks that the store finds the account by a link with the handle.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -107,7 +107,7 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 	}
 }
 
-// deferDetails delays the fetches of the details of all videos by the given duration. The details contain the handle of the author.
+// deferDetails delays the next fetch of details by the given duration, for all videos. The details contain the handle of the author.
 func (w *testSystem) deferDetails(duration time.Duration) {
 	w.t.Helper()
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
@@ -125,8 +125,8 @@ func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	require.Equal(w.t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 }
 
-// The sources can fetch accounts only by handle. After a rename, the counts of another account with the old handle must not be stored. The
-// new handle is stored as soon as the details of one of the account's videos contain it.
+// The sources can fetch accounts only by handle. After a rename, another account can have the old handle, and its counts must not be
+// stored. The new handle is stored as soon as the details of a video of the renamed account contain it.
 func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {

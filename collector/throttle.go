@@ -19,14 +19,13 @@ const (
 	throttleLife = 15 * time.Minute
 	// throttleRetry is the delay before throttles are computed again after an error.
 	throttleRetry = time.Minute
-	// headroom is the fraction of a budget that the throttles reserve for retries, refreshes and calls with a partly filled batch. Twice the
-	// square root of the budget is reserved in addition, because the number of due targets varies from day to day.
+	// headroom is the fraction of a budget that the throttles reserve for retries, refreshes and partly filled batches. They also reserve
+	// twice the square root of the budget, because the number of due targets varies from day to day.
 	headroom = 0.1
 )
 
-// throttles contains the current throttle of each group of targets: how strongly the number of their fetches is reduced, because the
-// budgets of the sources are too small. A group is the videos or the accounts of one platform. The throttles are replaced only by the
-// worker that has locked updateLock.
+// throttles contains the current throttle of each group of targets. A group is the videos or the accounts of one platform. If the budgets
+// are too small, a throttle reduces the number of fetches of its group. Only the worker that has locked updateLock replaces the throttles.
 type throttles struct {
 	byGroup    atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updateLock sync.Mutex
@@ -115,9 +114,8 @@ func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []
 	return needs
 }
 
-// costsOfFetch returns what it costs to fetch one target like the sample. The result has one cost for each plan of the sources
-// (Source.Plan), in the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this
-// budget. If a call fetches several targets, each of them takes the same share of its units.
+// costsOfFetch returns the costs of fetching one target like the sample: one cost for each plan of the sources (Source.Plan), in the order
+// in which the plans are tried. A cost maps the keys of budgets to units. Each target of a call has the same share of the call's units.
 func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

@@ -43,9 +43,8 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is the state that all workers of one source share. The last free worker claims only targets for which an organisation
-// waits. It skips organisations that already have a claimed target at the source. So one organisation cannot occupy all workers of a slow
-// source.
+// workerGroup is the state that all workers of one source share. The last free worker claims only targets for which an organisation waits,
+// and skips organisations that already have a claimed target. So one organisation cannot occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // locked while a worker claims or waits for the next poll, so that an idle source causes few queries
@@ -53,7 +52,7 @@ type workerGroup struct {
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
 	// candidates is the number of due targets from which the targets of one call are chosen. It is at least twice the largest batch, because
-	// some of them may need a separate call.
+	// some due targets may not fit into the same call.
 	candidates int
 }
 
@@ -76,8 +75,8 @@ func (c *Collector) newWorkers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls claimAndFetch again and again until ctx ends. It calls stop in two cases: the source is a sandbox and the database has real
-// numbers, or the source is real and the database has numbers of a sandbox.
+// run calls claimAndFetch again and again until ctx ends. It calls stop if real numbers and the numbers of a sandbox would be mixed in the
+// database.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.runSafely(ctx, func() error { _, err := w.claimAndFetch(ctx, true); return err }, "source", w.source.Name())
@@ -125,9 +124,10 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call to this collector. If no target is due, the returned claim is empty. If waitIfIdle is also true,
-// claim then waits for the poll interval before it returns. If a target is due, the returned context contains a new span. If targets are
-// claimed, the worker counts as busy until workerGroup.releaseWorker is called.
+// claim leases the targets of one call to this collector. If no target can be claimed, it returns an empty claim; if waitIfIdle is true, it
+// first waits for the poll interval. If a target is due, the returned context contains a new span.
+//
+// After a claim with targets, the worker counts as busy until workerGroup.releaseWorker is called.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -165,8 +165,8 @@ func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdl
 		Idle: onlyIdleOrganisations, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
-// claimableKinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
-// least one, may fetch accounts at the same time, because fetching an account can take long.
+// claimableKinds returns the kinds of targets that a worker may claim now. At most half of the workers (but at least one) may fetch
+// accounts at the same time, because fetching an account can take long.
 func (g *workerGroup) claimableKinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
@@ -183,8 +183,8 @@ func (g *workerGroup) updateBusyCount(c queue.Claim, change int32) {
 	}
 }
 
-// releaseWorker counts the worker of a claim as free again. It also wakes the worker that waits for the next poll, so that this worker
-// looks for due targets immediately.
+// releaseWorker marks the worker of a claim as free. It also wakes the worker that waits for the next poll, so that this worker looks for
+// due targets immediately.
 func (g *workerGroup) releaseWorker(c queue.Claim) {
 	g.updateBusyCount(c, -1)
 	select {
@@ -210,9 +210,10 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it.
-// leaseTime is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the
-// size. A target that makes its calls fail is therefore requested alone after a few attempts.
+// chooseBatch chooses the targets of one call: the first due target, and others that can be requested together with it. Each failed attempt
+// of a target halves the largest batch in which it is requested, so a target that makes calls fail is soon requested alone.
+//
+// leaseTime is how long the batch must be leased.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {
 	now := w.Now()
 	first := w.requestFor(due[0], now)
@@ -233,7 +234,7 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 	return batch, w.fetchTimeout(first) + leaseMargin
 }
 
-// fetchTimeout returns the time limit for a fetch of a target, or of a batch of targets of the same kind. A fetch of videos has time for two
+// fetchTimeout returns the time limit for fetching a target, or a batch of targets of the same kind. For videos, the limit allows two
 // calls, because some sources need a second call.
 func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
@@ -242,9 +243,8 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	return 2 * w.source.Timeout()
 }
 
-// fetch asks the source for a batch of targets and stores the answers. If the source refuses the batch as a whole, fetch asks again for
-// each half. A panic while a batch is handled has the same effect as a refusal. If a video is not found under one handle, fetch asks again
-// with the next handle.
+// fetch asks the source for a batch of targets and stores the answers. If the source refuses the whole batch, or a panic occurs, fetch asks
+// again for each half. If a video is not found under one handle, fetch asks again with the next handle.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searches) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target

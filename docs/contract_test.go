@@ -35,8 +35,8 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	}
 }
 
-// lastPoint is the number of rows in the table of contract.md. Their ids are A1 to A33.
-const lastPoint = 33
+// contractRows is the number of rows in the table of contract.md. The rows have the ids A1 to A33.
+const contractRows = 33
 
 func TestContract_everyRowNamesATest(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestContract_everyRowNamesATest(t *testing.T) {
 		require.Len(t, cells, 3, line)
 		require.True(t, testName.MatchString(cells[2]) || strings.HasPrefix(cells[2], "`make contract`"), line)
 	}
-	require.Equal(t, lastPoint, point)
+	require.Equal(t, contractRows, point)
 }
 
 // link matches the target of a Markdown link to a file of the repository.

@@ -38,8 +38,8 @@ const (
 	NoAddress Reach = iota
 	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public
-	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. If
-	// the operator configured an IP address instead of a host name, the IP address can be any address, for example a link-local address.
+	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. An IP
+	// address that the operator configured instead of a host name can be any address, for example a link-local address.
 	Operated
 )
 
@@ -59,7 +59,7 @@ type Guard struct {
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
 	Addr netip.Addr // the refused IP address of the host; not valid if the host or the port itself is not allowed
-	Why  string     // the reason for the refusal; if Addr is valid, a description of it such as "private"
+	Why  string     // the reason for the refusal; if Addr is valid, the kind of the address, such as "private"
 }
 
 func (e *RefusedError) Error() string {

@@ -39,8 +39,8 @@ func accountURLs(first, last int) []string {
 	return links
 }
 
-// claimDueAccounts claims all TikTok accounts that are due to be fetched, as a collector does. It counts the claimed accounts by lane. The
-// lane of an account is its priority in the queue.
+// claimDueAccounts claims all due TikTok accounts, as a collector does. It counts the claimed accounts by lane. The lane of an account is
+// its priority in the queue.
 func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}

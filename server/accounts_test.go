@@ -223,7 +223,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
-			t.Run("all accounts by page number and by cursor: "+query, func(t *testing.T) {
+			t.Run("reading all accounts by page number and by cursor: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -343,7 +343,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", joinHandles(got), "the only account must be the first one in the requested order")
+		require.Equal(t, "anna", joinHandles(got), "the response must contain only the first account of the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
@@ -401,7 +401,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("all videos by page number and by cursor", func(t *testing.T) {
+		t.Run("reading all videos by page number and by cursor", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {

@@ -19,8 +19,8 @@ type addressLimit struct {
 }
 
 var (
-	// refusedRequests limits how many requests of one IP address are answered with status 401 in a minute. Above the limit, requests of the
-	// address without a valid token are answered with status 429 until the minute ends.
+	// refusedRequests limits how many requests of one IP address get status 401 in a minute. Above the limit, requests without a valid
+	// token get status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
 	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. No look-up is needed for a
 	// request without a well-formed token, or with a token that was refused in the last ten seconds.
@@ -50,8 +50,8 @@ type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded has an entry for each IP address that has reached a limit. The key is the result of addressLimit.key, and the value is the
-	// time when the address can send requests again. Until that time, requests of the address are refused without calling the rate store.
+	// exceeded has an entry for each IP address that has reached a limit. The key is the result of addressLimit.key. The value is the time
+	// until which requests of the address are refused without calling the rate store.
 	exceeded *lru.Cache[string, time.Time]
 }
 
@@ -94,9 +94,9 @@ func (a *addressLimits) uncountRequest(ctx context.Context, l addressLimit, addr
 	}
 }
 
-// networkOf returns the text by which the requests of an IP address are counted. For IPv4, the text is the address itself. For IPv6, the
-// text is the /64 network of the address, because one machine can use all addresses of a /64 network. A text that is not an IP address is
-// returned unchanged.
+// networkOf returns the text by which the requests of an IP address are counted. For IPv4, this is the address. For IPv6, it is the /64
+// network of the address, because one machine can use all addresses of such a network. A text that is not an IP address is returned
+// unchanged.
 func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

@@ -39,8 +39,8 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return responses
 }
 
-// countResponsesBy returns how many responses have each result of keyOf.
-func countResponsesBy(responses []response, keyOf func(response) string) map[string]int {
+// countResponsesByKey counts the responses by the text that keyOf returns for them.
+func countResponsesByKey(responses []response, keyOf func(response) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range responses {
 		out[keyOf(a)]++
@@ -71,7 +71,7 @@ func TestTrackVideo_concurrentRequestsCreateOneVideo(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}}, "X-Request-Id", "one-for-all")
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countResponsesBy(got, func(a response) string {
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countResponsesByKey(got, func(a response) string {
 			r := decode[client.TrackVideoResult](a.requireStatus(http.StatusOK))
 			if ids[r.VideoID.String()]++; r.Error == nil {
 				return "new"
@@ -113,7 +113,7 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countResponsesBy(got, func(a response) string {
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countResponsesByKey(got, func(a response) string {
 			r := decode[client.TrackAccountResult](a.requireStatus(http.StatusOK))
 			if ids[r.AccountID.String()]++; r.Error == nil {
 				return "new"
@@ -142,7 +142,7 @@ func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) 
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		ids := countResponsesBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a response) string {
+		ids := countResponsesByKey(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a response) string {
 			return decode[client.CreatedCollection](a.requireStatus(http.StatusCreated)).ID.String()
 		})
 		require.Len(t, ids, concurrentRequests)
@@ -183,7 +183,7 @@ func TestStopVideo_onlyOneConcurrentRequestSucceeds(t *testing.T) {
 				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)})
 			},
 		} {
-			statuses := countResponsesBy(remove(), func(a response) string { return fmt.Sprint(a.StatusCode) })
+			statuses := countResponsesByKey(remove(), func(a response) string { return fmt.Sprint(a.StatusCode) })
 			require.Equal(t, map[string]int{"200": 1, "404": concurrentRequests - 1}, statuses)
 		}
 		s := c.statistics("videos")

@@ -57,8 +57,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns the identity of the caller: the token of the request and the token's organisation. It returns an *Error with status 401
-// if the token is not valid, or with status 429 if the IP address has sent too many requests without a valid token.
+// identify returns the token of a request and the token's organisation. The error is an *Error with status 401 if the token is not valid,
+// or with status 429 if the IP address has sent too many requests without a valid token.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	if id, ok := pageCaller(c.Request().Context()); ok {
 		return id, nil

@@ -39,7 +39,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	})
 }
 
-func TestToken_acceptsAnyCaseAndExtraSpacesOfTheSchemeBearer(t *testing.T) {
+func TestToken_schemeBearerCanHaveAnyCaseAndExtraSpaces(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token

@@ -36,8 +36,8 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 	return out
 }
 
-// rateLimits returns the rate limits of a tier. All operations of a rate group, such as all read operations, have the same limit, but each
-// operation is counted separately. For each group, the result has the limit and the ids of the operations.
+// rateLimits returns the rate limit of each rate group in a tier, with the ids of the group's operations. All operations of a group have
+// the same limit, but each operation is counted separately.
 func (s *Server) rateLimits(facts tierRules) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {

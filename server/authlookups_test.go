@@ -161,7 +161,7 @@ func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 200 {
 		w := a.authenticateFrom(t.Context(), "198.51.100.7", "")
-		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "only the first 60 requests can get 401, but request %d got status %d", n, w.Code)
+		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "the status must be 429 after 60 requests, but request %d (counted from 0) got status %d", n, w.Code)
 	}
 	require.Zero(t, lookups.Load())
 	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address must be refused without a further call of the rate store")
@@ -179,7 +179,7 @@ func TestTokens_eachAddressCanSendAtMost60UnknownTokensAMinute(t *testing.T) {
 		for i := range 62 {
 			n++
 			w := a.authenticateFrom(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
-			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "only the first 60 requests of an address can get 401, but request %d of address %d got status %d", i, address, w.Code)
+			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "the status must be 429 after 60 requests of an address, but request %d (counted from 0) of address %d got status %d", i, address, w.Code)
 		}
 	}
 	require.EqualValues(t, 200*60, lookups.Load())

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a small bulk request. The videos or accounts of a small request are fetched with the highest
-// priority. Those of a larger request are also fetched as soon as possible, but with the lower priority of the organisation's tier.
+// immediateLinks is the maximum number of links in a small bulk request. The videos or accounts of a small request are fetched with the
+// highest priority. The videos or accounts of a larger request are fetched with the priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -121,8 +121,8 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	return done, nil
 }
 
-// mergeDuplicates converts the links of a bulk request to entries without duplicates. parsedLinks has the result of parsing each link, in
-// the order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
+// mergeDuplicates converts the links of a bulk request to entries. All links to the same video or account share one entry. All refused
+// links with the same text also share one entry. parsedLinks has the result of parsing each link, in the order of urls.
 func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]int, len(urls)) // index of the entry, by platform and id, or by the text of a refused link
@@ -144,9 +144,8 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets bulkEntry.item in each entry whose link was accepted. trackedItems has the results of tracking, in the order of these
-// entries. Two entries can be the same account, if one link contains the account's id and the other its handle. In this case, assignItems
-// merges the later entry into the earlier one. It also reduces the counts in plan, because fewer accounts are then fetched.
+// assignItems sets bulkEntry.item in each entry whose link was accepted. trackedItems has the results of tracking, in the order of the
+// accepted links. If two entries belong to the same account, assignItems merges them and reduces the counts in plan.
 func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries
@@ -222,8 +221,8 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response. Each warning is one or two sentences. There are three possible warnings: some videos or
-// accounts are not fetched, smaller requests are fetched before this large one, or some links were sent more than once.
+// warnings returns the warnings of the response, each in one or two sentences: some videos or accounts are not fetched, smaller requests
+// are fetched before this large one, or some links were sent more than once.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {

@@ -37,8 +37,8 @@ func videoURLs(first, last int) []string {
 	return links
 }
 
-// claimDueVideos claims all TikTok videos that are due to be fetched, as a collector does. It counts the claimed videos by lane. The lane
-// of a video is its priority in the queue.
+// claimDueVideos claims all due TikTok videos, as a collector does. It counts the claimed videos by lane. The lane of a video is its
+// priority in the queue.
 func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}

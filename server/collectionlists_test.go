@@ -21,8 +21,7 @@ func (c *caller) collections(query string) client.CollectionList {
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// collectionNames returns the names of the collections in the response of GET /collections, separated by commas, in the order of the
-// response.
+// collectionNames sends GET /collections and returns the names of the collections, separated by commas, in the order of the response.
 func (c *caller) collectionNames(query string) string {
 	c.t.Helper()
 	var names []string
@@ -225,7 +224,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the only collection must be the first one in the requested order")
+			require.Equal(t, apple, list.Data[0].ID, "the response must contain only the first collection of the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

@@ -34,7 +34,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 			return o.ListCollections(ctx, query)
 		}}
 	if !page.paginated {
-		list.members = func(_ paginationValues, rows int) any {
+		list.otherMembers = func(_ paginationValues, rows int) any {
 			return struct {
 				Count int `json:"count"`
 			}{rows}
@@ -163,9 +163,9 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatch checks that the header If-Match contains the ETag of the collection's current version. It returns the time of the
-// collection's last change. The operation passes this time to its database write. The write fails if the collection was changed after that
-// time. If the header is missing, checkIfMatch returns nil, and the write does not compare times.
+// checkIfMatch fails if the header If-Match does not contain the ETag of the collection's current version. It returns the time of the last
+// change. The operation passes this time to its database write, which fails if the collection has changed since. If the header is missing,
+// checkIfMatch returns nil.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
@@ -199,9 +199,9 @@ func collectionChangedError() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
 
-// collectionProblem converts an error of creating, changing or deleting a collection into an error response. If a member of the request
-// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. collectionID is uuid.Nil if
-// the collection is new. requestedParent is nil if the request does not set a parent.
+// collectionProblem converts an error of creating, changing or deleting a collection into an error response, and returns all other errors
+// unchanged. If a member of the request body caused the error, the response names the member. collectionID is uuid.Nil for a new
+// collection. requestedParent is nil if the request sets no parent.
 func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}

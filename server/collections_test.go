@@ -212,7 +212,7 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // GET does not return the password, so the expected collection stays the same
+		change(`{"password":"12345678"}`) // the response of GET does not show the password, so the test expects no difference
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)

@@ -127,7 +127,7 @@ func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *te
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers must succeed, although the clock does not advance")
+			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers must succeed, even if the clock does not advance")
 			require.Equal(t, int32(7), refused.Load())
 		}
 	})

@@ -54,8 +54,8 @@ func (b *bufferedResponse) send(c echo.Context) error {
 // 304.
 var errNotModified = errors.New("not modified")
 
-// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation provides an ETag, conditionalResponse sends the
-// body without buffering it. Otherwise conditionalResponse buffers the body, and answerConditionally computes the ETag from the body.
+// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation sets an ETag, the body is sent without
+// buffering. If not, the body is buffered, and answerConditionally computes the ETag from it.
 type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter
@@ -93,10 +93,8 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status 304
-// if If-None-Match contains the ETag.
-//
-// An operation can set the ETag by calling checkNotModified. Otherwise answerConditionally computes the ETag from the response body.
+// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD request. If If-None-Match
+// contains the ETag, it answers with status 304. If checkNotModified has not set the ETag, it is computed from the response body.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -154,15 +152,14 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
-// returns errNotModified.
+// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, it returns
+// errNotModified. The result is the caller's organisation with its numbers of videos and accounts, so that a list does not query them
+// again.
 //
-// The ETag is computed from all values on which the response depends: the operation, the parsed request, the current day, the version of
-// the OpenAPI contract, and the version of the organisation's data. Every change of the data increases this version. If metrics are masked
-// (replaced by null), checkNotModified sets no ETag. Otherwise a new ETag would reveal that a masked metric has changed.
+// The ETag is computed from the operation, the parsed request, the current day, the version of the OpenAPI contract and the version of the
+// organisation's data. Every change of the data increases the version of the data.
 //
-// The result is the caller's organisation. The query for the version also reads how many videos and accounts the organisation has. The
-// returned Org keeps these totals, so that a list does not query them again.
+// If metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that a masked metric has changed.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
@@ -184,8 +181,8 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 // checkConditionInFirstQuery replaces checkNotModified and saves one database query. If the request has no If-None-Match, the first query
 // of the returned Org reads the version together with the data, and the ETag is computed after this query.
 //
-// Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before
-// the version, so its ETag could be newer than its data.
+// Use it only for an operation whose first query reads the version and the data together. With two queries, the ETag could be newer than
+// the data.
 func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
@@ -205,7 +202,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 	return org, nil
 }
 
-// etagInputs returns the JSON of all values on which the response of an operation depends, except the version of the organisation's data.
+// etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.
 func (s *Server) etagInputs(caller Caller, operation string, request []any) ([]byte, error) {
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
@@ -262,8 +259,8 @@ func trimEncodingSuffix(tag string) string {
 }
 
 // findETag returns the first ETag in headerLines that equals one of wantedTags. headerLines contains the values of If-Match or
-// If-None-Match. In the result, the prefix W/ of a weak ETag is removed, but an encoding suffix such as -gzip is kept. If the header
-// contains *, findETag returns the first of wantedTags. The second result is false if no ETag was found.
+// If-None-Match. For the value *, it returns the first of wantedTags. The result has no prefix W/, but can have an encoding suffix such as
+// -gzip. The second result is false if no ETag was found.
 func findETag(headerLines []string, wantedTags ...string) (string, bool) {
 	for _, field := range headerLines {
 		for listed := range strings.SplitSeq(field, ",") {

@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// examplePaths returns a request path for the path template of each GET operation. A request with this path has a response with status 200.
+// examplePaths returns a request path for each GET operation. The keys are the path templates of the operations. A request with such a path
+// gets status 200.
 func (c *caller) examplePaths() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()

@@ -262,16 +262,16 @@ func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any
 		addFault("the body is not a problem: %w", err)
 		return
 	}
-	replayed := resp.Header.Get("Idempotent-Replayed") != "" // true if the response to an earlier request with the same Idempotency-Key is sent again, with the request id of the earlier request
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // true if the response was stored for an earlier request; it then contains the id of that request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
 		addFault("the problem contradicts the status or the headers of its response: %+v", p)
 	}
 }
 
-// internalTexts maps texts that reveal internals of the server to patterns. Such texts are, for example, SQL, names of drivers, errors of Go
-// and file paths. If the pattern is nil, no response may contain the text. Otherwise, a response with the text is allowed if it does not match
-// the pattern. The text is searched first, because this is much faster than matching the pattern.
+// internalTexts maps texts that reveal internals of the server, such as SQL and file paths, to patterns. A response is wrong if it contains
+// a text and matches its pattern. If the pattern is nil, the text alone makes the response wrong. The text is searched first, because this
+// is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

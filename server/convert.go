@@ -11,14 +11,14 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// This file chooses the format of responses. Every operation answers with JSON. If the caller wants a list or history in a different
-// format, such as CSV, convertedResponse converts the operation's JSON while the response is sent. So a CSV file has exactly the rows and
-// the columns of the JSON. The conversions are in convertlist.go and convertxlsx.go.
+// This file chooses the format of responses. Every operation writes JSON. If the caller wants a list or history in a different format, such
+// as CSV, convertedResponse converts the JSON while it is sent. So a CSV file has exactly the rows and the columns of the JSON. The
+// conversions are in convertlist.go and convertxlsx.go.
 
 // converter writes a JSON list in a format other than JSON, such as CSV.
 type converter struct {
 	contentType string
-	suffix      string // suffix of the ETags of this format, so that they differ from the ETags of the JSON response
+	suffix      string // suffix that makes the ETags of this format differ from the ETags of JSON
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 
@@ -103,9 +103,9 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. entrySchema is the schema
-// of an entry of the list. The ETags in If-None-Match have the suffix of the format. answerConverted removes this suffix, because the
-// operation compares the ETags with the ETag of the JSON.
+// answerConverted calls next, the handler of the operation, and converts the JSON list in the response to the given format. entrySchema is
+// the schema of a list entry. The ETags in If-None-Match have the suffix of the format. answerConverted removes the suffix, because the
+// operation compares these ETags with the ETag of the JSON.
 func answerConverted(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {

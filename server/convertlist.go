@@ -27,7 +27,7 @@ type rowWriter interface {
 }
 
 // convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member "data" of an object. The columns
-// are the required members of an entry and the optional members that the first entry has. They are sorted by name.
+// are sorted by name. They are the required members of an entry, and the optional members of the first entry.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	if err := skipToFirstEntry(decoder); err != nil {
@@ -70,12 +70,11 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// decimalPattern is the pattern that the contract requires for members with a number in a string, such as video_length. In a table, their
-// cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
+// decimalPattern is the pattern of members with a number in a string, such as video_length. A table contains such a member as a number,
+// because a spreadsheet with decimal commas would read the text 12.5 as the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// toCell converts the JSON value of a member to a cell. The cell is nil if the value is null or empty. The value of an absent member is
-// empty.
+// toCell converts the JSON value of a member to a cell. The cell is nil if the member is null or absent.
 func toCell(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member
@@ -180,8 +179,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// readRest reads and discards the JSON after the list, such as the pagination. This is necessary because the operation writes the JSON to a
-// pipe: if nothing read it, the operation would wait forever.
+// readRest reads and discards the JSON after the list, such as the pagination. The operation writes this JSON to a pipe, and would wait
+// forever if readRest did not read it.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err

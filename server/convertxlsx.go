@@ -37,8 +37,8 @@ func (f workbookFrame) Create(name string) (io.Writer, error) {
 // Close does nothing, because xlsxRows.finish closes the archive after the last row.
 func (workbookFrame) Close() error { return nil }
 
-// xlsxRows writes rows into the sheet of a workbook. It does not collect the rows, so the memory that it needs does not depend on their
-// number. The writer of the library excelize would keep up to 16 MiB of rows and the whole archive in memory.
+// xlsxRows writes rows into the sheet of a workbook. It does not collect the rows, so its memory does not grow with their number. The
+// writer of the library excelize would keep up to 16 MiB of rows and the whole archive in memory.
 type xlsxRows struct {
 	archive *zip.Writer
 	sheet   *bufio.Writer

@@ -43,7 +43,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 			found, failed = o.ListEvents(ctx, query)
 			return found, failed
 		},
-		members: func(paginationValues, int) any {
+		otherMembers: func(paginationValues, int) any {
 			var members feedMembers
 			members, failed = s.feedMembers(page, found, missing)
 			return members
@@ -72,8 +72,8 @@ type feedMembers struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of a response with the given events. If there are no events, next_cursor is the position at which this
-// page starts. A later request then continues there. If the request has no cursor, the page starts after the position lastMissing.
+// feedMembers returns the members of a response with the given events. If there are no events, next_cursor is the position at which the
+// page starts: the position in the cursor of the request, or lastMissing if the request has no cursor.
 func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {

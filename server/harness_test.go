@@ -175,8 +175,8 @@ type platforms struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// locations maps the host and path of a short link to the URL to which the link redirects. The response is 404 for a link without an
-	// entry, 502 if the URL is "", and 429 if the URL is respond429.
+	// locations maps the host and path of a short link to the URL to which the link redirects. A link without an entry gets status 404. The
+	// URL "" stands for status 502, and the URL respond429 for status 429.
 	locations map[string]string
 	requests  int // number of requests that the server received
 }
@@ -386,8 +386,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch does the work of a collector. It advances the clock by a second, and takes from the queue all videos that are due to be fetched.
-// For each video, it calls factsOf and stores the returned value as the result of the fetch.
+// fetch does the work of a collector. It advances the clock by a second and takes all due videos from the queue. The value that factsOf
+// returns for a video is stored as the result of the fetch.
 func (a *app) fetch(factsOf func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)

@@ -73,9 +73,8 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. startDate and endDate are the query parameters start_date and end_date. A
-// parameter that the request lacks is nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is
-// before startDate.
+// historyRange returns the first and the last day of a history. startDate and endDate are query parameters; nil means that the request
+// lacks the parameter. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before startDate.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
@@ -105,8 +104,8 @@ func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// toAPIProvenance converts the provenance of a history point to the JSON types of the API. The results are the quality of the point (for
-// example measured or interpolated), its source and its fetch time. If view is MaskedView, all results are nil.
+// toAPIProvenance returns the quality of a history point (for example measured or interpolated), the source of the point and its fetch
+// time, in the JSON types of the API. If view is MaskedView, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil

@@ -12,9 +12,9 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch.
-	// Otherwise an export could miss points whose transaction has not ended. The end of an export is a whole minute, so that its ETag stays
-	// valid for a minute. The cursor contains the end, so that all pages of the export have the same end.
+	// exportDelay is the minimum age of the points in an export. An export could miss a younger point, because the transaction that stores
+	// it may not have ended. The end of an export is a whole minute, so that its ETag stays valid for a minute. All pages of an export have
+	// the same end, which the cursor contains.
 	exportDelay = 2 * time.Minute
 )
 
@@ -46,7 +46,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},
-		members: func(facts paginationValues, _ int) any {
+		otherMembers: func(facts paginationValues, _ int) any {
 			return struct {
 				ExportedUntil string  `json:"exported_until"`
 				NextCursor    *string `json:"next_cursor"`

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// exportPages reads all pages of an export and returns their history points, and the member exported_until of the last page.
-func (c *caller) exportPages(query url.Values) (points []client.ExportedPoint, until string) {
+// readExport reads all pages of an export. It returns the history points, and the member exported_until of the last page.
+func (c *caller) readExport(query url.Values) (points []client.ExportedPoint, until string) {
 	c.t.Helper()
 	for {
 		page := decode[client.HistoryExport](c.send(http.MethodGet, "/history/export?"+query.Encode(), nil).requireStatus(http.StatusOK))
@@ -56,10 +56,10 @@ func TestHistoryExport_updatedSinceSelectsOnlyNewPoints(t *testing.T) {
 			}
 			a.Clock.Advance(24 * time.Hour)
 		}
-		points, until := c.exportPages(url.Values{"limit": {"3"}})
+		points, until := c.readExport(url.Values{"limit": {"3"}})
 		got := map[string]int64{}
 		for _, p := range points {
-			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "an export must return each point only once")
+			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "an export must not return a point twice")
 			got[p.AdID.String()+p.Date.String()] = *p.Views
 			require.Equal(t, int64(3), *p.Comments)
 			require.Nil(t, p.Likes, "a count that was never fetched must be null, not 0")
@@ -71,16 +71,16 @@ func TestHistoryExport_updatedSinceSelectsOnlyNewPoints(t *testing.T) {
 		require.Equal(t, want, got)
 
 		c.stopVideos(http.StatusOK, c.track(videoURL(6)).String()) // stopped videos stay in the export
-		stopped, _ := c.exportPages(url.Values{})
+		stopped, _ := c.readExport(url.Values{})
 		require.Len(t, stopped, len(points))
 
-		none, _ := c.exportPages(url.Values{"updated_since": {until}})
+		none, _ := c.readExport(url.Values{"updated_since": {until}})
 		require.Empty(t, none)
 		fetch(1000)
-		tooNew, until := c.exportPages(url.Values{"updated_since": {until}})
+		tooNew, until := c.readExport(url.Values{"updated_since": {until}})
 		require.Empty(t, tooNew, "the export must not contain points of a fetch before two minutes have passed")
 		a.Clock.Advance(3 * time.Minute)
-		fresh, _ := c.exportPages(url.Values{"updated_since": {until}})
+		fresh, _ := c.readExport(url.Values{"updated_since": {until}})
 		require.Len(t, fresh, videos-1)
 		for _, p := range fresh {
 			require.Equal(t, int64(1000), *p.Views)
@@ -110,7 +110,7 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 			require.Len(t, claim.Targets, 1)
 			require.NoError(t, a.Acknowledge(t.Context(), claim, claim.At, []ingest.Outcome{storetest.Outcome(a.DB, claim.Targets[0], storetest.Views(2))}))
 		}
-		exported := map[string]int{} // how many different points have been exported, by day
+		exported := map[string]int{} // number of different exported points, by day
 		seen := map[string]bool{}
 		add := func(points []client.ExportedPoint) {
 			for _, p := range points {
@@ -127,13 +127,13 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 		add(first.Data)
 		fetchOne()
 		a.Clock.Advance(4 * time.Minute)
-		rest, until := c.exportPages(url.Values{"limit": {"1"}, "cursor": {*first.NextCursor}})
+		rest, until := c.readExport(url.Values{"limit": {"1"}, "cursor": {*first.NextCursor}})
 		add(rest)
 		require.Equal(t, first.ExportedUntil.Format(time.RFC3339Nano), until, "all pages of an export must have the same exported_until")
 		require.Equal(t, map[string]int{yesterday: videos}, exported, "the export must have exactly the points that were fetched before exported_until")
 
-		next, _ := c.exportPages(url.Values{"updated_since": {until}})
-		require.Len(t, next, 2, "the next export must have only the new points")
+		next, _ := c.readExport(url.Values{"updated_since": {until}})
+		require.Len(t, next, 2, "the next export must have exactly the new points")
 		add(next)
 		require.Equal(t, map[string]int{yesterday: videos, a.daysAgo(0): 2}, exported)
 	})
@@ -180,7 +180,7 @@ func TestHistoryExport_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(6))} })
 			a.Clock.Advance(time.Hour)
-			points, _ := c.exportPages(url.Values{})
+			points, _ := c.readExport(url.Values{})
 			require.Len(t, points, 1)
 			p := points[0]
 			require.True(t, bool(*p.MetricsMasked))

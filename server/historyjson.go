@@ -27,7 +27,7 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 }
 
 // appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If view is not
-// MaskedView and withQuality is true, the JSON has the quality, source and fetch time of the point.
+// MaskedView and withQuality is true, the JSON also has the quality, source and fetch time of the point.
 func appendVideoHistoryPoint(out []byte, p *store.Point, view View, withQuality bool) []byte {
 	withQuality = withQuality && !view.masked
 	out = appendCount(append(out, `{"bookmarks":`...), view.Count(p.Bookmarks))

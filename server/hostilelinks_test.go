@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses maps each check that refuses hostile links to the expected responses. The fields status and code are for a request with
-// a single link. The field failure is the code of the link in the response to a bulk request. If the field connection is true, the server
-// connects to a platform before it refuses the link.
+// hostileResponses maps each check that refuses hostile links to the expected response. The fields status and code are for a request with
+// one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform before it refuses
+// the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
@@ -32,8 +32,8 @@ var hostileResponses = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the operations that track
-// videos and accounts. The server uses the real resolver of short links with a simulated DNS and network.
+// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the operations that track videos and accounts. The
+// server uses the real resolver of short links. DNS and the network are simulated.
 func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {

@@ -23,16 +23,16 @@ const finishKeyGrace = 500 * time.Millisecond
 
 type effectKey struct{}
 
-// effectID returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key use the same id, so
-// that they create only one record. If the request has no Idempotency-Key, effectID returns the zero id.
+// effectID returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key get the same id, so
+// that they create only one record. Without an Idempotency-Key, the id is zero.
 func effectID(ctx context.Context) uuid.UUID {
 	id, _ := ctx.Value(effectKey{}).(uuid.UUID)
 	return id
 }
 
-// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and sends the stored
-// response again for every repetition. It does not store a response with status 5xx, because such a request may or may not have changed
-// data. In this case, a repetition runs the operation again with the same effectID.
+// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and sends this response
+// to every repetition. A response with status 5xx is not stored. In this case, a repetition runs the operation again with the same
+// effectID, because the first request may have changed data.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -144,7 +144,7 @@ func requestHash(c echo.Context) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// sendStoredResponse answers a repetition of a request. It sends the stored response to the first request with the same Idempotency-Key.
+// sendStoredResponse answers a repeated request with the response that was stored for the first request with the same Idempotency-Key.
 func sendStoredResponse(c echo.Context, a store.KeptAnswer) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// identityTTL is how long a valid token is accepted without a new look-up in the database. On every server, a revoked token or a
-	// changed tier thus takes effect within a second.
+	// identityTTL is how long a valid token is accepted without a new look-up in the database. So a revoked token or a changed tier takes
+	// effect on every server within a second.
 	identityTTL = 500 * time.Millisecond
 	// refusalTTL is how long an invalid token is refused without a new look-up in the database. An invalid token never becomes valid,
 	// because every new token is random.
 	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
-	// maxNewLookUps is the maximum number of concurrent database look-ups of new tokens. A token is new if this server has not accepted it
-	// before. Callers without a valid token thus use at most this many database connections. The connection pool has at least eight.
+	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. So callers
+	// without a valid token use at most this many database connections. The connection pool has at least eight.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
@@ -45,7 +45,7 @@ type identities struct {
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
-	used       *lru.Cache[uuid.UUID, time.Time]     // by token id, the time of the last use in the database
+	used       *lru.Cache[uuid.UUID, time.Time]     // time of the last use that is stored in the database, by token id
 	inFlight   singleflight.Group                   // look-ups in progress; requests with the same token and address share one look-up
 	newLookUps chan struct{}                        // semaphore that limits the look-ups of new tokens to maxNewLookUps
 }
@@ -78,9 +78,9 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// findToken returns the identity of a token, or the error store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded
-// if the cache does not know the token and the IP address has sent too many unknown tokens. Concurrent calls for the same token and address
-// share one database look-up.
+// findToken returns the identity of a token, or the error store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. The error is
+// *limitExceeded if the token is not cached and the IP address has sent too many unknown tokens. Concurrent calls for the same token and
+// address share one database look-up.
 func (i *identities) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.findCached(hash); known {
@@ -118,8 +118,8 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool
 	return store.Identity{}, false, nil
 }
 
-// lookUpToken looks up a token in the database. If the database fails, it caches nothing. If the caller closes the connection, lookUpToken
-// continues. So the request is still counted in the rate limit for unknown tokens.
+// lookUpToken looks up a token in the database and caches the result. If the database fails, nothing is cached. The look-up continues if
+// the caller closes the connection, so that the request counts towards the rate limit for unknown tokens.
 func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()

@@ -51,7 +51,7 @@ var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collecti
 	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, webhookURL, organisationID}
 
 // kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
-// operations whose path contains "videos". Tests that generate requests fail if a text field has no entry.
+// operations whose path contains "videos". Tests that generate requests fail for a text field without an entry.
 var kindsByField = map[string][]textKind{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
@@ -152,8 +152,8 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c, which createCallerItems created. firstNumber must be the same as in that call.
-// inventory also creates reports, a token, a webhook and deliveries, and returns their ids.
+// inventory returns the texts that identify the items of c. Before, createCallerItems must have created these items, with the same
+// firstNumber. inventory also creates reports, a token, a webhook and deliveries, and returns their ids.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -227,9 +227,9 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It has a changed copy of each text in items. The copy has the same form as
-// the original, and nearly the same position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one
-// character is changed. In every other text, the first three digits of oldFirst are replaced by those of newFirst.
+// unknownItems returns an inventory of items that do not exist. It has a changed copy of each text in items, with nearly the same position
+// in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. In all other texts, the
+// first three digits of oldFirst are replaced by those of newFirst.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

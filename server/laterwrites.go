@@ -14,8 +14,7 @@ type laterWrites struct {
 }
 
 // startWrite calls writeRecord in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
-// five seconds. If it fails, the error is logged with recordName and logAttributes. recordName names the written record, such as "last use
-// of a token".
+// five seconds. An error is logged with logAttributes and recordName, which names the record, such as "last use of a token".
 func (l *laterWrites) startWrite(ctx context.Context, recordName string, writeRecord func(context.Context) error, logAttributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -35,9 +35,9 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. If the failure is retryable and is not an internal error,
-// the response has the code link_unresolved instead of f.Code. A code such as rate_limited would be misleading: it would mean that the
-// caller sent too many requests. In fact, the server sent too many requests to the platform.
+// problem returns the error response for a request that contains only this link. A retryable failure gets the code link_unresolved instead
+// of f.Code, except an internal error. For example, the code rate_limited would mean that the caller sent too many requests, but here the
+// server sent too many requests to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -108,8 +108,8 @@ func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw stri
 }
 
 // parseLinks parses links and returns the results in the order of urls. requiredKind says whether the links must lead to videos or to
-// accounts. Short links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error
-// is an error of the database or of ctx.
+// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. The error is an error
+// of the database or of ctx.
 func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link
@@ -180,7 +180,7 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The request does not fail, because it needs only the targets. The next request with these short links resolves them again.
+		// The request continues, because the targets are known. The next request with these short links resolves them again.
 		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil

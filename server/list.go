@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
-	// requested.
+	// maxPageBytes is the maximum size of a list page as JSON, in bytes. A page that would be larger has fewer rows than requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the number of bytes of one row's JSON. It does not include the row's texts and the ids and names of
-	// its collections, whose lengths are known. It includes display_username, because the server computes this text from the username.
+	// maxRowBytes is an upper bound for the bytes of one row's JSON, without the row's texts and the ids and names of its collections,
+	// whose lengths are known. It includes display_username, which the server computes from the username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.
@@ -41,11 +40,11 @@ type listRequest[R any] struct {
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// members returns an object whose members are sent in the response beside the member "data". rowCount is the number of rows in "data". If
-	// members is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
-	members func(facts paginationValues, rowCount int) any
-	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
-	// allRows is false, a caller whose tier does not show metrics gets only the first row.
+	// otherMembers returns an object with the members of the response except "data". rowCount is the number of rows in "data". If this
+	// function is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
+	otherMembers func(facts paginationValues, rowCount int) any
+	// allRows is true if callers of every tier get all rows of the list, with null metrics if the tier does not show metrics. If allRows is
+	// false, a caller whose tier does not show metrics gets only the first row.
 	allRows bool
 }
 
@@ -68,7 +67,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	out := &listBuffer{}
 	encode := func(encoded []byte, row *R) ([]byte, error) { return l.encode(encoded, row, view) }
 	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) {
-		out.beginResponse(l.members != nil || l.page.paginated) // if a replica fails, FromReplica calls this function again, and beginResponse drops the rows of the first call
+		out.beginResponse(l.otherMembers != nil || l.page.paginated) // if a replica fails, FromReplica calls this function again, and beginResponse drops the rows of the first call
 		return l.find(org, l.page.window(pageView, s.maxPage), func(row *R) error { return addRow(out, row, encode, s.maxPage) })
 	})
 	if err != nil {
@@ -79,7 +78,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}
 	var facts paginationValues
 	next := found.Next()
-	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // a page without pagination has a Link header if it was cut because of its size
+	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // a page without pagination has a Link header if the page was cut because of its size
 		if facts, err = s.computePagination(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}
@@ -93,8 +92,8 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 		return nil
 	}}
 	switch {
-	case l.members != nil:
-		response.members = l.members(facts, found.Count())
+	case l.otherMembers != nil:
+		response.members = l.otherMembers(facts, found.Count())
 	case l.page.paginated:
 		response.members = struct {
 			Pagination api.Pagination `json:"pagination"`
@@ -104,7 +103,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 }
 
 // cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage. It keeps at least one row. It must run
-// before the response begins, because the headers and the pagination depend on it.
+// before the response begins, because headers and pagination depend on the number of rows.
 func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
 	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
@@ -189,18 +188,17 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// listBuffer has the JSON of the part of a list response that is not sent yet, in blocks of about listBufferBytes. While w is nil, it keeps
-// all blocks. After w is set, it sends each block as soon as the block is full.
+// listBuffer has the part of a list response that is not sent yet: JSON, in blocks of about listBufferBytes. While w is nil, it keeps all
+// blocks. After w is set, it sends each block as soon as the block is full.
 type listBuffer struct {
 	blocks  []*bytes.Buffer
 	rows    int   // number of rows that were added
-	bytes   int64 // number of bytes of the JSON of all added rows
+	bytes   int64 // size of the JSON of all added rows, in bytes
 	w       http.ResponseWriter
 	started bool // true if the status of the response was sent
 }
 
-// listBlocks is a pool of empty blocks for listBuffer. Blocks are reused, because the allocation of a block would take a tenth of the time of
-// a request for a short list.
+// listBlocks is a pool of empty blocks for listBuffer. A new block for each response would make a request for a short list a tenth slower.
 var listBlocks = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
@@ -244,8 +242,8 @@ func (b *listBuffer) currentBlock() *bytes.Buffer {
 	return block
 }
 
-// addRow encodes a row and adds its JSON to b. If b.w is set and the last block is full, addRow sends all blocks. If the JSON of all rows
-// would have more than maxBytes bytes, addRow does not add the row and returns store.ErrEnough. This limit does not apply to the first row.
+// addRow encodes a row and adds its JSON to b. If b.w is set and the last block is full, it sends all blocks. If the JSON would then have
+// more than maxBytes bytes, addRow does not add the row and returns store.ErrEnough. It always adds the first row.
 func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
 	block, separator := b.currentBlock(), ""
 	if b.rows > 0 {

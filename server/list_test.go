@@ -19,9 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// loadManyLabels tracks the given number of videos, which belong to at most ten accounts. It also creates the given number of collections,
+// createVideosWithManyLabels tracks the given number of videos, which belong to at most ten accounts. It also creates the given number of collections,
 // and adds all accounts to each collection. Each video therefore has all collections as labels.
-func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
+func createVideosWithManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
 	for first := 0; first < videos; first += 500 {
@@ -97,7 +97,7 @@ func (c *caller) measureGet(target string, keepBody bool) *responseMeter {
 func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	loadManyLabels(t, c, 1000, 400)
+	createVideosWithManyLabels(t, c, 1000, 400)
 
 	measured := c.measureGet("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
@@ -121,7 +121,7 @@ func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *tes
 	eachDatabase(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
-			loadManyLabels(t, c, 30, collections)
+			createVideosWithManyLabels(t, c, 30, collections)
 			c.listVideos("") // this request caches the token, so the next request does not query the database for the token
 			a.server.Close() // Close waits until the time of the token's last use is stored
 			a.Guard.Statements()
@@ -173,7 +173,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 					}
 					header := got.Header.Get("Link")
 					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
-						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the response must have a Link header exactly if next_cursor is not null", target)
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the response must have a Link header if and only if next_cursor is not null", target)
 					}
 					if target = ""; header != "" {
 						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
@@ -223,7 +223,7 @@ func TestListVideos_neverReturnsAnIncompleteListIfTheDatabaseFails(t *testing.T)
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	loadManyLabels(t, c, 700, 1)
+	createVideosWithManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
 	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // the database fails in this statement and in all later ones
 		a.Guard.BeforeStatement(statement, func() { a.breakDatabase(store.ErrUnavailable) })
@@ -237,7 +237,7 @@ func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	loadManyLabels(t, c, 0, store.DefaultMaxCollections-1)
+	createVideosWithManyLabels(t, c, 0, store.DefaultMaxCollections-1)
 	c.createCollection(map[string]any{"name": "The last"}) // the organisation now has the maximum number of collections
 	for path, body := range map[string]map[string]any{
 		"/collections": {"name": "One more"},

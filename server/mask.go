@@ -40,9 +40,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is no such sentence. For the
-// status "ok", the sentence is about counts, for example about a suspicious count that is not stored yet. In this case, a View that masks
-// metrics returns nil.
+// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. For the status "ok", the
+// sentence is about counts, for example a suspicious count. So a View that masks metrics returns nil for this status.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil

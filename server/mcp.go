@@ -19,13 +19,13 @@ const (
 	// mcpCalls is the name of the rate limit of POST /mcp in the RateLimit headers.
 	mcpCalls = "mcp"
 	// mcpLimit is the maximum number of requests to /mcp that an organisation can send in a minute. Clients send up to four requests to
-	// /mcp for one tool call. The tool call also counts towards the rate limit of the tool's operation.
+	// /mcp for one tool call. The tool call also counts towards the rate limit of its operation.
 	mcpLimit = 600
 )
 
 // serveMCP returns the handler of POST /mcp. The handler authenticates each request and counts it towards the organisation's limit
-// mcpLimit. A tool call sends an HTTP request with the caller's token through this server. This request also counts towards the rate limit
-// of its operation.
+// mcpLimit. A tool call sends an HTTP request with the caller's token through this server. This second request counts towards the rate
+// limit of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox.Load(),
 		AnyHost: len(trusted) > 0}) // if a proxy on this machine is trusted, loopback requests can have a public Host header
@@ -83,7 +83,7 @@ func (a *mcpResponse) Write(b []byte) (int, error) {
 // returns a response with status 500.
 func (s *Server) serveTool(r *http.Request) mcp.Response {
 	response := &toolResponse{header: http.Header{}, status: http.StatusOK}
-	if !s.serveComplete(response, r) {
+	if !s.serveInternalRequest(response, r) {
 		return mcp.Response{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
 	}
 	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
@@ -109,9 +109,9 @@ func (a *toolResponse) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// serveComplete sends a request through all middleware and writes the response to w. It returns false if the response is incomplete,
+// serveInternalRequest sends a request through all middleware and writes the response to w. It returns false if the response is incomplete,
 // because the handler aborted it with http.ErrAbortHandler.
-func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete bool) {
+func (s *Server) serveInternalRequest(w http.ResponseWriter, r *http.Request) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http also compares a panic with this exact value
 			panic(p)
@@ -121,8 +121,8 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 	return true
 }
 
-// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. errorStatus and errorText are the status
-// and the body of the error in plain text.
+// mcpProblem converts an error that the MCP handler wrote in plain text into an error response in JSON. errorStatus and errorText are the
+// status and the body of the plain-text error.
 func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	errorText, _, _ = strings.Cut(errorText, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
 	if errorText == "" {

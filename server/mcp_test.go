@@ -345,7 +345,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			}
 			require.Len(t, textBlocks(t, got), 1)
 			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result must be a summary of less than 500 bytes", name)
-			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result must have only one line", name)
+			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result must have exactly one line", name)
 		}
 		require.Empty(t, left, "mcpItems.toolCalls must contain each tool")
 	})

@@ -26,8 +26,8 @@ func allocatedBytes(runCode func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// trackLongTitles tracks n videos and stores a title with a length of size bytes for each video.
-func (c *caller) trackLongTitles(n, size int) {
+// trackVideosWithLongTitles tracks n videos and stores a title with a length of size bytes for each video.
+func (c *caller) trackVideosWithLongTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {
 		c.trackVideos(http.StatusOK, videoURLs(first, min(first+99, n)))
@@ -46,7 +46,7 @@ func toolCall(name, arguments string) string {
 func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.trackLongTitles(200, 4000)
+	c.trackVideosWithLongTitles(200, 4000)
 	list := toolCall("list_videos", `{"limit":5000}`)
 	calls := make([]string, 10)
 	for i := range calls {
@@ -140,7 +140,7 @@ func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.trackLongTitles(400, 3000)
+	c.trackVideosWithLongTitles(400, 3000)
 	session := c.openAssistant()
 
 	whole := len(c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).body)

@@ -19,7 +19,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 	session := c.openAssistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
-		place, code, detail string // the first fault that is expected: its pointer or parameter name, its code, and a part of its detail
+		place, code, detail string // the first expected fault: its pointer or parameter name, its code, and a part of its detail
 	}{
 		"an unknown argument":                                      {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "is not an argument of get_video; it takes ad_id"},
 		"an unknown argument of a tool without arguments":          {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "is not an argument of authenticate; it takes no arguments"},

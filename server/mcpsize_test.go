@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// The real limits are numbers of tokens of a language model, which the command `make mcp` measures. The tests of this file check bytes
-// instead. One token of the tokenizer o200k_base has 4.3 bytes on average in the list of tools, and 2.8 bytes in a list of videos.
+// The command `make mcp` counts tokens of a language model. The tests of this file count bytes instead. One token of the tokenizer
+// o200k_base has 4.3 bytes on average in the list of tools, and 2.8 bytes in a list of videos.
 const (
 	maxToolListBytes  = 48_000 // maximum size of the list of tools: about 11,200 tokens
 	maxVideoListBytes = 11_000 // maximum size of a list of videos: about 3,900 tokens

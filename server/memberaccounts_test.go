@@ -30,8 +30,8 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles does the work of a collector. It takes from the queue all accounts that are due to be fetched and have the highest priority
-// (the interactive lane). For each account, it calls factsOf and stores the returned value as the result of the fetch.
+// fetchProfiles does the work of a collector. It takes all due accounts with the highest priority (the interactive lane) from the queue.
+// The value that factsOf returns for an account is stored as the result of the fetch.
 func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -52,7 +52,7 @@ func (c *caller) memberAccounts(collection uuid.UUID, query string) client.Colle
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// accountNames returns the handles of the accounts of a collection, separated by commas, in the order of the response.
+// accountNames returns the handles of a collection's accounts, separated by commas, in the order of the response.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
@@ -126,7 +126,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("all accounts by page number and by cursor", func(t *testing.T) {
+		t.Run("reading all accounts by page number and by cursor", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, direction := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction

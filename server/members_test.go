@@ -327,7 +327,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
 		p := c.send(http.MethodGet, target+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor must be valid only for the list that returned it")
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "the cursor of another list must be refused")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *test
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the only video must be the first one in the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response must contain only the first video of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

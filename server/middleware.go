@@ -35,8 +35,8 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 const minCompressedSize = 1024
 
 // compression returns a middleware that compresses responses with zstd or gzip if Accept-Encoding allows it. It does not change a response
-// that already has a Content-Encoding. The ETag of a compressed response gets the encoding as a suffix, because RFC 9110 requires different
-// ETags for different bytes (section 8.8.1).
+// that already has a Content-Encoding. It adds the encoding to the ETag, because different bytes need different ETags (RFC 9110, section
+// 8.8.1).
 func compression() (func(http.Handler) http.HandlerFunc, error) {
 	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
 		gzhttp.SuffixETag("-gzip"), gzhttp.SetContentType(false))
@@ -71,8 +71,8 @@ func (s *Server) limitRequestTime() echo.MiddlewareFunc {
 	})
 }
 
-// logRequests is a middleware that writes one log line for each request. The log line contains the route, such as /videos/:ad_id, and not
-// the path, because a path can contain a link. The log line contains neither the query nor the headers of the request.
+// logRequests is a middleware that writes one log line for each request. The line contains the route, such as /videos/:ad_id, instead of
+// the path, because a path can contain a link. It contains no query and no headers.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now
@@ -99,7 +99,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		// This function runs after the handler, because the handler can store the first numbers. These decide whether ReelTally-Sandbox is set.
+		// This function runs after the handler. If the handler stores the first numbers of the database, they decide whether
+		// ReelTally-Sandbox is set.
 		c.Response().Before(func() {
 			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
@@ -122,10 +123,11 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// dataIsMadeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, dataIsMadeUp
-// reads the database again after each successful operation, because the response can contain the first numbers. After GET /authenticate,
-// whose response contains no numbers, it reads the database only if the last reading is at least identityTTL old. Once the database contains
-// numbers, the result is final, because made-up and real numbers are never mixed.
+// dataIsMadeUp returns true if the sandbox made up the numbers in the database.
+//
+// While the database contains no numbers, dataIsMadeUp reads it again after each successful operation, because the response can contain the
+// first numbers. After GET /authenticate, it reads the database at most once in identityTTL. Once the database contains numbers, the result
+// is final, because made-up and real numbers are never mixed.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {
@@ -181,7 +183,7 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response has status 500. The error
-// does not wrap the value of the panic. That value can itself be an error, from which writeError would derive a different status.
+// does not wrap the value of the panic, because writeError could derive a different status from this value.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,
@@ -194,8 +196,8 @@ func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	})
 }
 
-// limitBody is a middleware that limits how much of a request body can be read: after maxBody bytes, the next read fails. If an operation
-// does not need the body, a larger body is accepted.
+// limitBody is a middleware that limits a request body to maxBody bytes: reading more bytes fails. If the operation does not read the body,
+// a larger body is accepted.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

@@ -74,8 +74,7 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 }
 
 // readPage checks the query parameters "page", "limit" and "cursor". The cursor must come from a list with the same operation, filters and
-// order. The operation passes the faults that it has already found in other query parameters. If there are any faults, the error of
-// readPage contains all of them.
+// order. The error contains all faults, also those that the operation has found in other query parameters and passes to readPage.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
 		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
@@ -119,8 +118,8 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns the range of rows that the database query must return for the page. The query returns fewer rows if the texts of all rows
-// would take more than about maxBytes bytes. If v is MaskedView, the whole list has only one row, which is on page 1.
+// window returns the range of rows that the database query must return for the page. The query returns fewer rows if their texts would take
+// more than about maxBytes bytes. If v is MaskedView, the whole list has only one row, on page 1.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	if v.masked && p.number > 1 {
 		return store.Window{}
@@ -169,9 +168,9 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 
 type nextLinkKey struct{}
 
-// linkNextPage is a middleware that puts a function into the request's context. The method computePagination calls this function to add a Link
-// header (RFC 8288) with the URL of the next page. This URL is relative to the URL of the request, because a proxy can add a path prefix
-// that the server does not know.
+// linkNextPage is a middleware that puts a function into the request's context. The method computePagination calls this function to set the
+// Link header (RFC 8288) of the next page. The URL in the header is relative, because a proxy can add a path prefix that the server does
+// not know.
 func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -202,11 +201,11 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 	return base64.RawURLEncoding.EncodeToString(append(mac, payload...)), nil
 }
 
-// errCursor is the error for a cursor that the caller has changed, or that another list has returned.
+// errCursor is the error for a cursor that was changed or that belongs to another list.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
-// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or if its list
-// is not the list that scope identifies.
+// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or if scope identifies
+// another list.
 func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macLength {
@@ -224,8 +223,8 @@ func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, er
 	return content, err
 }
 
-// cursorMAC returns the signature of a cursor: a keyed hash (HMAC) of the scope and of payload, the JSON of the cursor's content. The scope
-// itself is not part of the cursor.
+// cursorMAC returns the signature of a cursor: a keyed hash (HMAC) of scope and payload. payload is the JSON of the cursor's content. The
+// scope itself is not part of the cursor.
 func (s *Server) cursorMAC(payload []byte, scope cursorScope) ([]byte, error) {
 	bound, err := json.Marshal(scope)
 	if err != nil {

@@ -16,15 +16,14 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
-// that pass through all middleware of this server. So a page shows exactly what the API answers to the token of the session.
+// This file connects the server with package web, which builds the pages of the dashboard. A page requests its data from the API, through
+// all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
-// signInLimit limits how often somebody can try to sign in from one IP address in a minute, with a token, a login link or a setup link.
+// signInLimit limits how many times a minute visitors from one IP address can try to sign in, with a token, a login link or a setup link.
 var signInLimit = addressLimit{"sign_in", 10, "attempts to sign in"}
 
 // maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.
-// These requests are counted separately from the requests of programs, so that pages do not use up the rate limit of the organisation's
-// programs.
+// They are counted separately, so that pages do not use up the rate limit of the organisation's programs.
 const maxPageReads = 600
 
 type pageCallerKey struct{}
@@ -36,9 +35,9 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	return id, ok
 }
 
-// countPageRead counts a GET request that a page makes to the API, and then calls next, the handler of the request. If the organisation's
-// pages have made too many such requests in the current minute, it returns an error response with the code rate_limited. Requests of share
-// pages, which have no token, are counted separately.
+// countPageRead counts a GET request of a page to the API, and then calls next, the handler of the request. If the organisation's pages
+// have made too many requests in the current minute, it returns an error response with the code rate_limited. Requests of share pages have
+// no token and are counted separately.
 func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(maxPageReads)
 	if caller.Token.ID == uuid.Nil {
@@ -155,8 +154,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts the error of an attempt to set up the server with a setup link to the *web.Problem that the page shows. If the
-// attempt succeeded, err is nil, and the attempt does not count against signInLimit.
+// setupError converts an error of using a setup link to the *web.Problem that the page shows. If err is nil, the attempt has succeeded and
+// does not count against signInLimit.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -205,7 +204,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	}
 	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	if !b.s.serveComplete(w, r) {
+	if !b.s.serveInternalRequest(w, r) {
 		return web.Response{}, errors.New("the API aborted its response")
 	}
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
@@ -235,7 +234,8 @@ func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error
 	return served, b.problem(ctx, err)
 }
 
-// TargetsWithStatus returns up to limit videos and accounts of all organisations that have the given fetch status.
+// TargetsWithStatus returns the videos and accounts with the given fetch status, whatever organisation tracks them. It returns at most
+// limit of them.
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
 	return targets, b.problem(ctx, err)

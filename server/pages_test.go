@@ -79,7 +79,7 @@ func TestSignIn_startsASessionWithAToken(t *testing.T) {
 		}
 		require.Equal(t, "/", v.post("/login", "token", " "+c.token+"\n").requireStatus(http.StatusSeeOther).Header.Get("Location"))
 		require.True(t, v.cookie.HttpOnly)
-		require.True(t, v.cookie.Secure, "the cookie must be sent only over https, because AppURL is an https URL")
+		require.True(t, v.cookie.Secure, "the cookie must be secure, because AppURL is an https URL")
 		require.Equal(t, http.SameSiteLaxMode, v.cookie.SameSite)
 		require.NotContains(t, v.cookie.Value, c.token)
 

@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The size of the test TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
+// These constants determine the size of TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
 	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
 	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
@@ -101,9 +101,8 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 	}
 }
 
-// listWriter changes the videos of an organisation while other goroutines read its lists. For each number that the channel steps receives,
-// it makes four changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all
-// videos that are due to be fetched.
+// listWriter changes the videos of an organisation while other goroutines read its lists. For each number from the channel steps, it tracks
+// a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all due videos.
 type listWriter struct {
 	c                       *caller
 	neverStopped, stoppable []uuid.UUID
@@ -140,8 +139,8 @@ func (w *listWriter) makeChanges() {
 	}
 }
 
-// storeNewViews stores new views for all videos that are due to be fetched, as a collector does. These videos then have a later
-// latest_updated_at and higher latest_views than all other videos.
+// storeNewViews stores new views for all due videos, as a collector does. These videos then have a later latest_updated_at and higher
+// latest_views than all other videos.
 func (w *listWriter) storeNewViews() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -163,8 +162,8 @@ func (w *listWriter) storeNewViews() error {
 }
 
 // walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// stays tracked must be returned at least minReturned and at most maxReturned times. Usually, both numbers are 1. But if the list is sorted
-// by latest_updated_at or latest_views, a fetch can move a video to another page. The video can then be returned twice or not at all.
+// stays tracked must be returned at least minReturned and at most maxReturned times. In a list sorted by latest_updated_at or latest_views,
+// a fetch can move a video to another page, so the video can be returned twice or not at all.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// programBlock matches a code block in Markdown with the name of its language.
+// programBlock matches a Markdown code block that begins with the name of its language.
 var programBlock = regexp.MustCompile("(?s)```(sh|js|python|go)\n(.*?)```")
 
 // Requirements in docs/coverage.md: 14.6-01
@@ -57,12 +57,12 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 				out = c.runSample(t, program)
 			}
 			require.Contains(t, out, link)
-			require.Equal(t, 2, strings.Count(out, "4321"), "the program must print 4321 twice: as the video's views, and as its views on the only day. Its output is: %s", out)
+			require.Equal(t, 2, strings.Count(out, "4321"), "the program must print 4321 twice: as the total views, and as the views on the only day of the history. The output is: %s", out)
 		})
 	}
 }
 
-// pageLink matches a link to another page of the server in Markdown.
+// pageLink matches a Markdown link to another page of the server.
 var pageLink = regexp.MustCompile(`\]\((/[^)]*)\)`)
 
 // Requirements in docs/coverage.md: 14.6-02

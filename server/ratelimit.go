@@ -33,11 +33,11 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded the limit in the current minute,
-// countCall returns an error response with the code rate_limited.
+// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded the limit in the current
+// minute, countCall returns an error response with the code rate_limited.
 //
-// The parameter name is the name of the rate limit in the headers: mcpCalls or an operation id. Names that begin with pages_ or share_ count the
-// calls of the dashboard's pages and of share pages.
+// The parameter name is the name of the rate limit in the headers: mcpCalls or an operation id. It has the prefix pages_ for calls of the
+// dashboard's pages, and share_ for calls of share pages.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -72,13 +72,13 @@ func (s *Server) refundNotModified(c echo.Context, op *operation, key string, li
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor determines how many responses with status 304 an operation can send to an organisation in a minute: the rate limit of
-// the organisation's tier times notModifiedFactor. A response with status 304 needs little work, but it still needs a database query.
+// notModifiedFactor is the limit of responses with status 304, as a multiple of the operation's rate limit. Such a response needs little
+// work, but it still needs a database query.
 const notModifiedFactor = 4
 
-// limitNotModified counts a response with status 304. If the organisation has had too many of them in the current minute, limitNotModified
-// returns an error response with the code rate_limited. These responses have their own limit, because refundNotModified does not let them
-// count against the operation's rate limit.
+// limitNotModified counts a response with status 304. If the organisation has had too many 304 responses in the current minute,
+// limitNotModified returns an error response with the code rate_limited. This limit is necessary because 304 responses do not count against
+// the operation's rate limit.
 func (s *Server) limitNotModified(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]

@@ -12,8 +12,10 @@ import (
 // example all calls of one operation by one organisation. A RateStore must be safe for concurrent use.
 type RateStore interface {
 	// Take counts one call of a key and returns the remaining quota of the current window. A window starts with the first call after the
-	// end of the previous window. If the limit changes during a window, the count of the key continues. If Take returns an error, the
-	// request fails. So a RateStore that uses a database server must count in memory while the database server is unavailable.
+	// end of the previous window. If the limit changes during a window, the count of the key continues.
+	//
+	// An error of Take makes the request fail. So a RateStore that uses a database server must count in memory while the database server is
+	// unavailable.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 	// GiveBack undoes a recent call of Take with the same key and returns the remaining quota. If the window of the undone call has ended,
 	// the current window allows one more call instead.

@@ -24,8 +24,8 @@ const (
 )
 
 // RedisRateStore is a RateStore that counts in a Redis or Valkey server, which several ReelTally servers can share. While Redis is
-// unavailable, each server counts in its own memory. Once every redisRetryInterval, one request tries Redis again; other requests do not
-// wait for Redis. The store logs one line when Redis becomes unavailable, and one line when Redis is available again.
+// unavailable, each server counts in its own memory, and one request in each redisRetryInterval tries Redis again. The store logs a line
+// when Redis becomes unavailable, and when it is available again.
 type RedisRateStore struct {
 	client  *redis.Client
 	timeout time.Duration // maximum time that a request waits for Redis
@@ -39,9 +39,9 @@ type RedisRateStore struct {
 	retryAt   time.Time // time of the next attempt to use Redis, while Redis is unavailable
 }
 
-// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects. A request waits for Redis at most
-// o.ReadTimeout, or half a second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use o afterwards.
-// NewRedisRateStore succeeds even if Redis is unavailable. The caller must call Close after the last call of Take.
+// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects, even if Redis is unavailable now. A request
+// waits for Redis at most o.ReadTimeout, or half a second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use
+// o afterwards. The caller must call Close after the last call of Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()
@@ -94,8 +94,8 @@ func (r *RedisRateStore) countWithFallback(ctx context.Context, takeOrGiveBack f
 	return takeOrGiveBack(ctx, r.local)
 }
 
-// shouldTryRedis decides whether a request uses Redis. useRedis is false while Redis is unavailable, except for one request in each
-// redisRetryInterval. That request tests whether Redis is available again, so isRetry is true for it.
+// shouldTryRedis decides whether a request uses Redis. While Redis is unavailable, only one request in each redisRetryInterval uses it, to
+// test whether Redis is available again. For this request, isRetry is true.
 func (r *RedisRateStore) shouldTryRedis() (useRedis, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (r *RedisRateStore) callRedis(ctx context.Context, takeOrGiveBack func(cont
 	return takeOrGiveBack(ctx, shared)
 }
 
-// connect returns the RateStore in Redis and creates it when Redis answers for the first time. The library then loads scripts into Redis
-// without a timeout. So connect first sends a ping to check that Redis answers.
+// connect returns the RateStore in Redis and creates it when Redis answers for the first time. To create it, the library loads scripts into
+// Redis without a timeout. So connect first sends a ping to check that Redis answers.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -145,8 +145,8 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 }
 
 // recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil.
-// isRetry is true if the request tested whether Redis is available again. While Redis is recorded as unavailable, only a successful test
-// changes the record. Any other successful request may have started before Redis failed.
+// isRetry is true if the request tested whether Redis is available again. Only such a test can record that Redis is available again,
+// because any other successful request may have started before Redis failed.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

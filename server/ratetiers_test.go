@@ -78,8 +78,8 @@ var specifiedLimits = map[string]limitPerTier{
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations are also additions. Operations that read have the same limits as the read operations above. Operations that
-	// write have the same limits as the operations that track videos and accounts.
+	// The following operations are also additions. Operations that read data have the same limits as the read operations above. Operations
+	// that write data have the same limits as tracking videos and accounts.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of requests, from the router to the
-// last byte of the response, after earlier requests have filled the caches.
+// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of a request, from the router to the last
+// byte of the response. Earlier requests have already filled the caches.
 //
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestReads_useFewStatementsAndAllocations(t *testing.T) {

@@ -33,8 +33,8 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refreshItem schedules an immediate fetch of the video or account with the given id or link, and returns nil. If the last fetch is less
-// than four hours old, refreshItem schedules nothing and returns the response for the caller in notDue.
+// refreshItem schedules an immediate fetch of the video or account with the given id or link. If the last fetch is less than four hours
+// old, it schedules nothing, and notDue is the response for the caller. Otherwise notDue is nil.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 }
 
 // notDueResponse returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
-// the time from which a refresh is possible again. If metrics are masked, this time is rounded up to a full hour, so that it does not
-// reveal the time of the last fetch.
+// the time from which a refresh is possible. If metrics are masked, this time is rounded up to a full hour, so that it hides the time of
+// the last fetch.
 func notDueResponse(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After

@@ -26,8 +26,7 @@ func trackItemsToRefresh(c *caller) map[string][]string {
 	}
 }
 
-// fetchDueItems does the work of a collector: it takes all videos and accounts that are due to be fetched from the queue, and stores made-up
-// counts for them.
+// fetchDueItems does the work of a collector: it takes all due videos and accounts from the queue, and stores made-up counts for them.
 func fetchDueItems(a *app) {
 	a.t.Helper()
 	a.fetch(factsWithViews(5))
@@ -101,7 +100,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "only the refreshed item must be in the interactive lane")
+			require.Len(t, claim.Targets, 1, "the interactive lane must contain one item, the refreshed one")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})

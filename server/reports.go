@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxRankedVideos is the maximum number of videos in each of the two lists in the statistics of a collection: the best videos, which
-	// gained the most views, and the worst videos, which gained the fewest.
+	// maxRankedVideos is the maximum number of best videos and of worst videos in the statistics of a collection. The best videos gained
+	// the most views in the period, and the worst videos the fewest.
 	maxRankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
@@ -69,9 +69,9 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of the period for which a request asks for the numbers of a collection. startDate and
-// endDate are the query parameters start_date and end_date. A parameter that the request lacks is nil. campaignPeriod makes the same checks
-// as historyRange, and also fails if startDate is in the future. If endDate is in the future, the last day is today.
+// campaignPeriod returns the first and the last day of a period of a collection. startDate and endDate are query parameters; nil means that
+// the request lacks the parameter. campaignPeriod makes the checks of historyRange, and also fails if startDate is in the future. If
+// endDate is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err

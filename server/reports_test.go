@@ -26,9 +26,9 @@ type campaign struct {
 	added       map[uuid.UUID]string // a map from the id of each video to the day on which the video was added
 }
 
-// newCampaign tracks the given number of videos, adds them to four nested collections, and advances the clock through the given number of
-// days. It fetches the videos once a day, but skips one day in seven. The last tenth of the videos is added to the collections in the
-// middle of the period. On some days, the views of some videos are unknown or lower than the day before.
+// newCampaign tracks the given number of videos and adds them to four nested collections. It advances the clock through the given number of
+// days and fetches the videos each day, except on one day in seven. The last tenth of the videos is added in the middle of the period. On
+// some days, some videos have unknown or lower views.
 func newCampaign(t *testing.T, a *app, videos, days int) campaign {
 	t.Helper()
 	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
@@ -258,7 +258,7 @@ func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testi
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.createNamedCollection("Launch")
-		loadManyLabels(t, c, store.MaxCampaignVideos, 0)
+		createVideosWithManyLabels(t, c, store.MaxCampaignVideos, 0)
 		member := func(n int) {
 			a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
 				SELECT organisation_id, ?, id, 0 FROM videos WHERE organisation_id = ? ORDER BY id LIMIT ? ON CONFLICT DO NOTHING`, id, c.org.ID, n)

@@ -209,10 +209,10 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := measureCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
-	// The resolver sends two requests for each dead link. It closes the connection after the second response, because this response has a
-	// body. If connections were not reused, there would be 1000, and their TLS handshakes would take more than a second of processor time.
+	// The resolver sends two requests for each dead link. It closes the connection after the second response, because that response has a
+	// body. Without reuse, the test would open 1000 connections, and their TLS handshakes would take more than a second of processor time.
 	require.Less(t, internet.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the allocated memory must stay below the limit, which includes the TLS handshakes of the resolver and of the platform")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the memory that the TLS handshakes and the bulk request allocate must stay below the limit")
 }
 
 // In TestRequestCost_limitsConcurrentShortLinksPerOrganisation, the platform does not respond to the short links of one organisation. The

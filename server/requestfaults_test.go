@@ -13,8 +13,8 @@ import (
 )
 
 // faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if requests of
-// the operation cannot contain the fault. The test chooses functions at random. A function that is listed several times is chosen more
-// often.
+// the operation cannot contain the fault. The test chooses a function at random, and chooses a function more often if it is listed several
+// times.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	setWrongParameter, setWrongParameter, setWrongParameter, setWrongPath, setWrongPath, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue,
 	breakQuery, addUnknownParameter, repeatParameter, breakBody, breakBody, repeatMember, setWrongMediaType, makeBodyTooLarge,
@@ -92,8 +92,8 @@ type node struct {
 	replace func(any)
 }
 
-// nodesOf returns a node for a JSON value, and a node for each member and entry inside of the value that has a schema. The function
-// replace puts another value in the place of the JSON value.
+// nodesOf returns a node for a JSON value, and a node for each member and entry in the value, on all levels, if its schema is known. The
+// function replace puts another value in the place of the JSON value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
 	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {

@@ -25,7 +25,7 @@ const (
 	expectStatus                    // the status must be equal to generatedRequest.status
 )
 
-// generatedRequest is a random request with the expected response.
+// generatedRequest is a random request with a description of the expected response.
 type generatedRequest struct {
 	op       *contractOperation
 	method   string
@@ -234,8 +234,8 @@ func (r *generatedRequest) hasPeriod() bool {
 	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
 }
 
-// dateRanges returns a pair of parameter names for each date range of an operation: the name of the parameter with the start, and the name
-// of the parameter with the end.
+// dateRanges returns a pair of parameter names for each date range of an operation: the parameter with the start, and the parameter with
+// the end.
 func (g *generator) dateRanges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {

@@ -20,8 +20,8 @@ import (
 // long numbers.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. A response may repeat a text of the request,
-// but must not contain one of the internalTexts. So no text in suspiciousTexts contains one of the internalTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. Responses can repeat these texts, but must not
+// contain any of the internalTexts. So suspiciousTexts contains none of the internalTexts.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -209,7 +209,7 @@ func (g *generator) varyLink(link string) string {
 	return link
 }
 
-// validValue returns a random value that matches a schema, for the member of the JSON body with the given name.
+// validValue returns a random valid value for a member of the JSON body with the given name and schema.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):

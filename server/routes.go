@@ -32,7 +32,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
 	e.IPExtractor = ipExtractor(proxyNetworks)
-	// The middleware is not in an echo group: with a group, the status of a wrong method would be 404 instead of 405. For routes that are
+	// The middleware is not in an echo group, because with a group, a wrong method would get status 404 instead of 405. For routes that are
 	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
 	e.Pre(trimTrailingSlash())
 	e.Use( // requests pass through the middleware in the order of this list

@@ -84,8 +84,8 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// downloadWithLibraries downloads a list once with each client library. Both results are maps with the names of the libraries as keys. The
-// values of files are the downloaded files. The values of until are the headers Exported-Until.
+// downloadWithLibraries downloads a list once with each client library. The keys of both results are the names of the libraries. files has
+// the downloaded files, and until has the values of the header Exported-Until.
 func (a *app) downloadWithLibraries(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}

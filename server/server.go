@@ -42,13 +42,13 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox, which makes up data, will fill the database. Every response then has the header ReelTally-Sandbox
-	// until the first number is stored. From then on, responses have the header only if the numbers in the database are made up.
+	// Sandbox is true if the sandbox, which makes up data, will fill the database. It decides whether responses have the header
+	// ReelTally-Sandbox until the first number is stored. After that, the numbers in the database decide this.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. It is the handler of /status at
-	// the address for metrics. If Status is nil, the dashboard's page for the operator shows only an error.
+	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. It also answers /status at the
+	// address for metrics. If Status is nil, the dashboard's page for the operator shows only an error.
 	Status http.Handler
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
@@ -85,7 +85,7 @@ type Server struct {
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	previewAllowance int
 	requestTimeout   time.Duration
-	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
+	maxPage          int64 // maximum size of a list page as JSON, in bytes
 	webhooks         WebhookOptions
 	webhookSeal      webhookSeal
 	webhookTransport *http.Transport

@@ -43,8 +43,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
 // checkFetchable checks whether the running collectors can fetch the video or account of a link. If no source can fetch it, reason says so,
-// and warning also says what to do. If a source could fetch it, but only from a link of a different form, reason is "", and warning asks
-// for such a link. In all other cases, for example if no collector is running, both results are "".
+// and warning also says what to do. If a source needs a link of a different form, reason is "", and warning asks for such a link. In all
+// other cases, for example if no collector is running, both results are "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

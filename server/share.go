@@ -21,8 +21,8 @@ import (
 // password are also counted.
 var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// maxShareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. These
-// requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
+// maxShareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. They
+// are counted separately, so that visitors do not use up the rate limits of the organisation's programs and pages.
 const maxShareReads = 600
 
 // guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,
@@ -62,11 +62,11 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 	return new(at.Time()), nil
 }
 
-// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a signed text that is called a
-// pass. A browser that sends the pass can read the page for web.ShareSessionLife.
+// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text with which
+// a browser can read the page for web.ShareSessionLife.
 //
-// CheckSharePassword counts each attempt before it checks the password, so that concurrent attempts cannot exceed the limit of wrong
-// passwords. If the password is correct, the attempt is then subtracted again.
+// Each attempt is counted before the check, so that concurrent attempts cannot exceed the limit of wrong passwords. An attempt with the
+// correct password is then subtracted again.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + clientAddress(ctx): guessesOfAddress}

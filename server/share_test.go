@@ -141,7 +141,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		require.True(t, visitor.cookie.Secure)
 		require.Equal(t, path, visitor.cookie.Path)
 		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Secret launch")
-		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages may be embedded")
+		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "another web site must not show a protected page in a frame")
 
 		other, _ := createDashboardData(a, c)
 		require.NotContains(t, string(visitor.visit(c.shareCollection(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page must not open the share page of another collection")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// slots is a limit on how many tasks run at the same time, for each organisation and in total. A running task occupies one slot. Several
-// goroutines can use it at the same time.
+// slots is a limit on how many tasks run at the same time, for each organisation and in total. A running task occupies one slot. slots is
+// safe for concurrent use.
 type slots struct {
 	perOrganisation int           // maximum number of running tasks of each organisation
 	total           chan struct{} // contains one entry for each running task of all organisations; nil if the total is not limited

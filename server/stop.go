@@ -107,8 +107,8 @@ func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []strin
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to a
-// video or account that is not tracked. It does not check ids: untracked ids are reported when the tracking is stopped.
+// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to an
+// untracked video or account. It does not check ids: untracked ids are reported when the tracking is stopped.
 func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
@@ -150,9 +150,9 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks [
 	return entries, nil
 }
 
-// trackedIDsOfLinks returns the id of the video or account of each link, in the order of urls. The id is zero if the video or account is not
-// tracked, or if the link is refused. trackedIDsOfLinks fails if a short link cannot be resolved now, because it could lead to a tracked video
-// or account.
+// trackedIDsOfLinks returns the id of the video or account of each link, in the order of urls. The id is zero if the link is refused, or if
+// the video or account is not tracked. If a short link cannot be resolved now, trackedIDsOfLinks fails, because the link could lead to a
+// tracked video or account.
 func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
@@ -170,8 +170,8 @@ func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []str
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinksError returns the error response for links that lead to no tracked video or account. The request was to stop the tracking of
-// many videos or accounts. There is one fault for each of these links.
+// untrackedLinksError returns the error response for a bulk request with links that lead to no tracked video or account. faults has one
+// fault for each such link.
 func untrackedLinksError(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)

@@ -40,11 +40,10 @@ const (
 )
 
 // checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs,
-// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value. If ctx ends during
-// the scan, the error is ctx.Err().
+// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value.
 //
-// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. bodySchema is the schema of the body. If the body
-// has too many values, checkJSON uses bodySchema to find the array that is too long.
+// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. If the body has too many values, checkJSON uses
+// bodySchema to find the array that is too long. If ctx ends during the scan, the error is ctx.Err().
 func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -166,9 +165,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// addTooManyValues adds a fault for a body with too many values. The fault names an array that contains the current value and is longer than
-// its schema allows. If there are several such arrays, the fault names the outermost one. If there is none, the fault names the body as a
-// whole.
+// addTooManyValues adds a fault for a body with too many values. The fault names the outermost array that contains the current value and is
+// longer than its schema allows. If there is no such array, the fault names the body as a whole.
 func (s *jsonScan) addTooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -310,9 +308,10 @@ func firstRunes(s string, n int) (head string, isLonger bool) {
 }
 
 // checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. It reports NAME=VALUE pairs with
-// wrong syntax, which net/url would drop. If a filter were dropped, a list would contain too many rows. checkQuery leaves out an array
-// parameter with too many entries. If an array parameter occurs more than once, it joins the values with commas, because some generated
-// clients send arrays in this way.
+// wrong syntax, which net/url would silently drop.
+//
+// If an array parameter occurs more than once, checkQuery joins the values with commas, because some generated clients send arrays in this
+// way. An array with too many entries is a fault.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -372,8 +371,8 @@ func allowedParameters(op *operation) string {
 
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
-// quoteName returns the name of a parameter for an error response. A program can compare the name with its own parameters, so the name is
-// not changed if possible. If the name is too long or contains characters that need escaping, quoteName returns quoteText(name).
+// quoteName returns the name of a parameter for an error response. If the name is too long or needs escaping, the result is
+// quoteText(name). Otherwise it is the unchanged name, so that programs can compare it with their parameters.
 func quoteName(name string) string {
 	if q := quoteText(name); q != `"`+name+`"` {
 		return q

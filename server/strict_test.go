@@ -160,8 +160,7 @@ func requireNoNUL(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context whose method Err returns nil for the first validCalls calls, and context.Canceled for all later calls.
-// errCalls is the number of calls so far.
+// cancelledAfter is a context that is cancelled after validCalls calls of its method Err. errCalls is the number of calls so far.
 type cancelledAfter struct {
 	context.Context
 	validCalls, errCalls int

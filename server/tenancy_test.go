@@ -29,17 +29,15 @@ var (
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
 
-// probesPerRound is a lower limit for the pairs of requests that a round of TestTenancy_hidesDataOfOtherOrganisations sends.
+// probesPerRound is the minimum number of pairs of requests in a round of TestTenancy_hidesDataOfOtherOrganisations.
 const probesPerRound = 4400
 
-// TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
-// ETags and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an
-// item that does not exist. Apart from these texts, the two responses must be equal, so that a caller cannot find out that the item exists.
-// The database rows of the other organisation must not change. The test generates requests for every text field of every operation in the
-// contract.
+// TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. In the first request, the ids, links, names and similar texts identify
+// an item of another organisation. In the second request, they identify an item that does not exist. Apart from these texts, the two
+// requests are equal, and the two responses must be equal too. The database rows of the other organisation must not change.
 //
-// Each round has a new server, a new database and other random values. Every third round runs on PostgreSQL. The callers have each tier in
-// turn, and their data is older or newer than the data of the other organisation.
+// The test generates requests for every text field of every operation. Each round has a new server, a new database and other random values.
+// The tier of the callers and the age of their data change from round to round. Every third round runs on PostgreSQL.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -92,7 +90,7 @@ func newProbeRound(i int) probeRound {
 	return probeRound{engine: engine, tier: store.Tiers[(n+2)%len(store.Tiers)], newer: n/len(store.Tiers)%2 == 0}
 }
 
-// prober sends each request twice: with ids or links of items of another organisation, and with ids or links of items that do not exist.
+// prober sends each request twice: first with texts that identify items of another organisation, and then with texts that identify no item.
 type prober struct {
 	t                *testing.T
 	app              *app
@@ -133,8 +131,8 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter is a pair of inventories. If
-// two texts of a pair have the same kind and the same position in their inventories, both are replaced by the same placeholder.
+// newPlaceholders returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter is a pair of inventories.
+// In a pair, texts with the same kind and the same position get the same placeholder.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -201,8 +199,8 @@ func (p *prober) requireEqualResponses(op *contractOperation, description string
 	}
 }
 
-// sendGenerated generates a request, calls fillRequest to put texts of items into the request, and sends the request. It returns the request and a
-// text that describes the response. The text does not contain the parts in which two correct responses can differ, such as ids.
+// sendGenerated generates a request, calls fillRequest to put texts of items into it, and sends it. It returns the request and a text that
+// describes the response. The text leaves out what can differ between two correct responses, such as ids.
 func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fillRequest func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)

@@ -18,7 +18,7 @@ import (
 // probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
 type probeReport struct {
 	mu     sync.Mutex
-	rounds map[probeRound]roundCounts // counts of the rounds with the same engine, tier and age of the data
+	rounds map[probeRound]roundCounts // counts of the rounds, by engine, tier and age of the data
 	fields map[string]bool            // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
@@ -36,7 +36,7 @@ func (r *probeReport) addRound(round probeRound, p *prober) {
 	maps.Copy(r.fields, p.fields)
 }
 
-// sentPairs returns the number of pairs of requests of all rounds.
+// sentPairs returns how many pairs of requests all rounds have sent.
 func (r *probeReport) sentPairs() int {
 	n := 0
 	for _, c := range r.rounds {

@@ -10,8 +10,8 @@ import (
 )
 
 // The dashboard and share pages get thumbnails, the small preview pictures of videos, from the functions in this file. The address of a
-// thumbnail contains a signature, so a request for a thumbnail needs no session. Without the signature, visitors could find out which
-// videos this server tracks, by requesting the thumbnails of arbitrary videos.
+// thumbnail contains a signature, so the request needs no session. Without signatures, visitors could find out which videos this server
+// tracks, by requesting the thumbnails of arbitrary videos.
 
 // SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {

@@ -35,7 +35,7 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 		for _, picture := range elements(v.visit("/video").document(), "img") {
 			addresses = append(addresses, attribute(picture, "src"))
 		}
-		require.Len(t, addresses, 1, "only the first of the two videos must have a thumbnail")
+		require.Len(t, addresses, 1, "the page must show a thumbnail for the first video, and none for the second")
 
 		outside := &visitor{app: a, t: t}
 		missing := outside.visit(addresses[0]).requireStatus(http.StatusOK)

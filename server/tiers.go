@@ -54,8 +54,8 @@ func (l TierLimits) Check() error {
 	return err
 }
 
-// mergeWithDefaults returns a copy of tiers with the rate limits of l in the place of the defaults. It fails if a key of l names no tier or
-// no rate group, or if a limit is below 1 or above maxTierLimit.
+// mergeWithDefaults returns a copy of tiers in which the rate limits of l replace the defaults. It fails if a key of l names no tier or no
+// rate group, or if a limit is below 1 or above maxTierLimit.
 func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {

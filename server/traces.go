@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// traceRequests returns a middleware that records a span for each request, except for requests of health checks. If Options.Traces is nil,
-// the middleware does nothing. The span belongs to the trace of the caller's header traceparent. It has the route, such as /videos/:ad_id,
-// and not the path, because a path can contain a link or the secret of a page.
+// traceRequests returns a middleware that records a span for each request, except for health checks. If Options.Traces is nil, the
+// middleware does nothing. The span belongs to the trace in the caller's header traceparent. It has the route, such as /videos/:ad_id, and
+// not the path, because a path can contain a link or a secret.
 func (s *Server) traceRequests() echo.MiddlewareFunc {
 	if s.traces == nil {
 		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// resource contains the functions that track videos, stop their tracking and refresh them, or the same functions for accounts. There is one
-// value of this type for videos and one for accounts.
+// resource contains the functions that track videos, refresh videos and stop their tracking, or the same functions for accounts. There is
+// one value of this type for videos and one for accounts.
 type resource struct {
 	kind link.Kind
 	// startTracking tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
@@ -21,8 +21,8 @@ type resource struct {
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
 	// not track the video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stopTracking stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If allOrNone is
-	// true and one video or account was not tracked, it changes nothing.
+	// stopTracking stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If
+	// there are any and allOrNone is true, stopTracking changes nothing.
 	stopTracking func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// scheduleFetch schedules an immediate fetch of a video or account.
 	scheduleFetch func(*store.Org, context.Context, reference) (store.Refreshed, error)

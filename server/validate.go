@@ -36,9 +36,9 @@ const (
 // is stored.
 const bodyValue = "body"
 
-// validate is a middleware that checks a request against the OpenAPI contract. If the request is invalid, it answers with status 400 and at
-// most maxFaults faults. The status is 413 if the body is too large, and 415 if the Content-Type or Content-Encoding is not supported.
-// Rules that a schema cannot express are checked by the operations, for example that a range must not end before it starts.
+// validate is a middleware that checks a request against the OpenAPI contract. An invalid request gets status 400 and at most maxFaults
+// faults. The status is 413 if the body is too large, and 415 if the Content-Type or Content-Encoding is not supported. The operations
+// themselves check rules that a schema cannot express, for example that a range must not end before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.requestedOperation(c)
@@ -139,8 +139,8 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 }
 
 // checkContract validates a request with the library kin-openapi. It returns the decoded body and the faults. If withBody is false or body
-// is empty, it does not validate the body, and the decoded body is nil. The library continues after any number of faults, so checkQuery and
-// checkJSON must limit the size of the request first.
+// is empty, the body is not validated, and the decoded body is nil. checkQuery and checkJSON must limit the size of the request first,
+// because the library does not stop after many faults.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
 	clone := *r // ValidateRequest replaces the body of its request, so it gets a copy of the request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
@@ -163,17 +163,16 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts the errors of the library kin-openapi into faults for the caller. It collects at most maxFaults faults, and only
-// one fault of each parameter or body member: the first one, or a later one with the code "format", because this code explains the error
-// better.
+// faultCollector converts the errors of the library kin-openapi into faults for the caller. It collects at most maxFaults faults, and one
+// fault for each parameter or body member. This is the first fault, or a later one with the code "format", which explains the error better.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
 	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
-// addFault adds a fault. If its parameter or body member already has a fault, or if the collector already has maxFaults faults, the new fault is
-// dropped. But a fault with the code "format" replaces an earlier fault of the same parameter or body member.
+// addFault adds a fault, up to maxFaults faults. If the parameter or body member already has a fault, the new fault is dropped. But a fault
+// with the code "format" replaces the earlier one.
 func (c *faultCollector) addFault(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
@@ -275,9 +274,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	}
 }
 
-// fault returns a fault in a request parameter, or in the request body if param is nil. The path leads to the invalid value inside the
-// request parameter or the body. It consists of names and indexes, for example links and 3. The detail of the fault consists of the value's
-// name and the formatted text, for example "limit is missing".
+// fault returns a fault in a request parameter, or in the request body if param is nil. The path leads to the invalid value, by names of
+// members and indexes of entries. The detail consists of the value's name and the formatted text, for example "limit is missing".
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if param == nil {
@@ -290,8 +288,8 @@ func fault(param *openapi3.Parameter, path []string, code, format string, args .
 	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. If it is
-// empty, placeName returns "the body".
+// placeName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. An empty
+// path gives "the body".
 func placeName(path []string) string {
 	if len(path) == 0 {
 		return "the body"

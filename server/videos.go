@@ -33,7 +33,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
-		members: func(facts paginationValues, _ int) any {
+		otherMembers: func(facts paginationValues, _ int) any {
 			return struct {
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
@@ -45,9 +45,9 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		}})
 }
 
-// readLinkFilter parses the query parameter "link" of a list. It returns the link of the video or account, or nil if the request has no
-// such parameter. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty. If the link is not
-// valid, faults contains the reason.
+// readLinkFilter parses the query parameter "link" of a list. It returns the link of the video or account, or nil if the request lacks the
+// parameter. If the target of a short link no longer exists, isDead is true, and the list must be empty. If the link is not valid, faults
+// contains the reason.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains contains a main program for each language. Each program checks the signature of a request with the function "genuine" from
-// docs/webhooks.md. The program reads a JSON object with secret, headers and body from standard input, and prints true or false.
+// webhookMains contains a main program for each language. Each program reads a JSON object with secret, headers and body from standard
+// input. It checks the signature with the function "genuine" from docs/webhooks.md, and prints true or false.
 var webhookMains = map[string]string{
 	"go": `package main
 

@@ -34,9 +34,9 @@ const (
 	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. A claim is the time in which only
 	// this server may send to the webhook.
 	webhookBatch = 8
-	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks after
-	// this time. sendBatch must end earlier. It makes one attempt alone, and then all other attempts at the same time. Each attempt takes at
-	// most webhookTimeout.
+	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
+	// after this time. sendBatch must end earlier. It takes at most two times webhookTimeout: for one attempt alone, and then for all other
+	// attempts together.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
 	webhookPoll = time.Second
@@ -123,9 +123,9 @@ type webhookSenders struct {
 	wait  sync.WaitGroup
 }
 
-// startSenders claims webhooks that have events to send now, and starts a sender for each of them. A claimed webhook belongs to this server
-// until the sender ends, at most for webhookLease. If maxSendingWebhooks senders are running, startSenders starts none. It returns the
-// number of started senders.
+// startSenders claims webhooks that have events to send now, and starts a sender for each of them. It returns the number of started
+// senders. A claimed webhook belongs to this server until its sender ends, at most for webhookLease. At most maxSendingWebhooks senders run
+// at the same time.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {

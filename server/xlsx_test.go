@@ -22,7 +22,7 @@ import (
 // xlsx is the media type of workbooks.
 const xlsx = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// openWorkbook opens a workbook and returns its only sheet and the texts of its cells.
+// openWorkbook opens a workbook. It returns the file, the name of its only sheet, and the texts of the sheet's cells.
 func openWorkbook(t *testing.T, body []byte) (file *excelize.File, sheet string, rows [][]string) {
 	t.Helper()
 	file, err := excelize.OpenReader(bytes.NewReader(body), excelize.Options{RawCellValue: true})
@@ -132,7 +132,7 @@ func TestXLSX_hidesNumbersFromLowerTiers(t *testing.T) {
 	c.track(videoURL(2))
 	a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
 	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
-	require.Len(t, rows, 2, "in the tier 'limited', the sheet must have only one row below the heading")
+	require.Len(t, rows, 2, "in the tier 'limited', the sheet must have exactly one row below the heading")
 	require.NotContains(t, fmt.Sprint(rows), "987654")
 }
 
@@ -141,12 +141,12 @@ func TestXLSX_keepsTextsThatLookLikeEscapesAndFormulas(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	titles := []string{"a _x0041_ & <b>", " two  blanks ", "=1+1"}
-	require.ElementsMatch(t, titles, titlesInWorkbook(a, c, titles))
+	require.ElementsMatch(t, titles, trackAndExportTitles(a, c, titles))
 }
 
-// titlesInWorkbook tracks and fetches one video for each of the titles. It returns the titles in the XLSX file of the organisation's
+// trackAndExportTitles tracks and fetches one video for each of the titles. It returns the titles in the XLSX file of the organisation's
 // videos.
-func titlesInWorkbook(a *app, c *caller, titles []string) (found []string) {
+func trackAndExportTitles(a *app, c *caller, titles []string) (found []string) {
 	c.t.Helper()
 	for n := range titles {
 		c.track(videoURL(n))
@@ -169,7 +169,7 @@ func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	titles := []string{strings.Repeat("a", 32_767), strings.Repeat("a", 32_768), strings.Repeat("a", 32_766) + "🎬", strings.Repeat("🎬", 20_000)}
 	want := []string{titles[0], titles[0], titles[0][1:], strings.Repeat("🎬", 16_383)} // a character that consists of two UTF-16 units is not split
-	require.ElementsMatch(t, want, titlesInWorkbook(a, c, titles))
+	require.ElementsMatch(t, want, trackAndExportTitles(a, c, titles))
 	csvRows := c.requestCSV("/videos")
 	var whole []string
 	for _, row := range csvRows[1:] {

@@ -108,9 +108,8 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// limitAccountsToCollections adds the query's conditions on collections to a database query. If query.CollectionID is set, an account must be in
-// this collection. If query.Collections is set, the account must be in at least one of these collections. limitAccountsToCollections returns
-// ErrNotFound if the collection query.CollectionID is unknown.
+// limitAccountsToCollections adds the query's conditions on collections to a database query: an account must be in query.CollectionID, and in at
+// least one of query.Collections, if they are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
@@ -132,8 +131,8 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeAccounts sets those fields of accounts that are not columns of the table. It may stop early when the labels take more than maxBytes
-// in JSON. It returns the number of completed accounts, and the number of bytes that their labels take in JSON.
+// completeAccounts sets those fields of accounts that are not columns of the table. It returns the number of completed accounts, and the number
+// of bytes that their labels take in JSON. If the labels of all accounts take more than maxBytes, the last accounts may be left out.
 func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
@@ -157,8 +156,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// addAccountCondition limits a query to the account that the ref names. If ref.ID is set, the condition compares the id. Otherwise it compares
-// the platform's own id in ref.Link, or the current handle if the link has no id.
+// addAccountCondition limits a query to the account that the ref names: by ref.ID if it is set, otherwise by the platform's own id in ref.Link,
+// or by the current handle if the link has no id.
 func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -171,8 +170,7 @@ func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns one page of the account's videos. It returns ErrNotFound if the account is unknown. The account's id replaces
-// query.LinkedAccountID.
+// AccountVideos returns one page of the account's videos, or ErrNotFound if the account is unknown. It overwrites query.LinkedAccountID.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -182,8 +180,7 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	return o.Videos(ctx, query)
 }
 
-// ListAccountVideos returns a list of the videos of the account that the ref names. It returns ErrNotFound if the account is unknown. The
-// account's id replaces query.LinkedAccountID.
+// ListAccountVideos returns the same page and errors as AccountVideos, with the page as a db.List.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -29,7 +29,7 @@ type AccountResolver struct {
 	now     db.Instant                 // time of the fetch or request from which the authors come
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
 	rows    []*Account                 // all records that an author can match, including new records
-	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have ever had it
+	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
 	renamed []handleChange             // handle changes of the renamed accounts
@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver that finds the account record of each author. The time namedAt is the time of the fetch or request from which
-// the authors come. The slice knownAccounts must contain every account record of the organisation that can belong to one of these authors.
+// NewAccountResolver returns a resolver that finds the account record of each author. namedAt is the time of the fetch or request from which the
+// authors come. knownAccounts must contain every account record of the organisation that can belong to an author.
 func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range knownAccounts {
@@ -141,8 +141,8 @@ func (a *Account) IsOtherThan(author Author) bool {
 	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. In this
-// case, Username can also be the platform's own id, because some sources report the id in place of a missing handle.
+// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. In some of these
+// accounts, Username is also the platform's own id, because some sources report the id in place of a missing handle.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -150,9 +150,8 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on a platform that has the given id or handle. The parameter kind says whether it is an id of the platform,
-// an id of a source, or a handle. findRecord skips records for which isMatch returns false. It returns nil if there is no such record, or if
-// idOrHandle is "".
+// findRecord returns the first record on a platform that has the given id or handle. It skips records for which isMatch returns false. It
+// returns nil if there is no such record, or if idOrHandle is "".
 func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, idOrHandle string, isMatch func(*Account) bool) *Account {
 	if idOrHandle == "" {
 		return nil
@@ -211,16 +210,16 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
-// database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
+// A record with the same handle and another id belongs to another account, because an account can change its handle and another account can then
+// use the old one. So the platform's own id identifies an account in the database and in the fetch queue as soon as the id is known.
 
-// SourceIDMark is the first character of some account names in the fetch queue. It says that the rest of the name is the id that a source uses for
-// the account. An account has such a name while the platform's own id is unknown.
+// SourceIDMark is the first character of an account's name in the fetch queue if the rest of the name is the id that a source uses for the
+// account. An account has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
-// DifferentAccounts returns true if the ids prove that two accounts are different. The ids of an account are the platform's own id and a
-// source's id; an unknown id is "". If both platform ids are known, they are compared. Otherwise the sources' ids are compared, but only if
-// they have the same issuer. The issuer is the part of a source's id before the last slash.
+// DifferentAccounts returns true if the ids prove that two accounts are different. An unknown id is "".
+//
+// If both platform ids are known, they decide. Otherwise the sources' ids decide, if both have the same issuer: the part before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
@@ -237,9 +236,9 @@ type handleChange struct {
 	from    string   // the old handle of the account
 }
 
-// replaceHandle replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If
-// confirmed is true, a source reported the new handle, and replaceHandle also changes the targets that all organisations share. If fetches with the
-// old handle failed, the account's target then becomes due immediately.
+// replaceHandle replaces the old handle of a renamed account in the organisation's videos and in its subscriptions to these videos. If confirmed
+// is true, a source reported the new handle, and replaceHandle also changes the targets, which all organisations share. If fetches with the old
+// handle failed, the account's target becomes due immediately.
 func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

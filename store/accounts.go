@@ -13,9 +13,8 @@ import (
 // Account is an account of a platform that posts videos. An untracked account is stored only because videos are linked to it, and is not
 // fetched.
 //
-// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account.
-// HandleCurrent is true if the account has the handle Username now. In an organisation, only one account of a platform has a given handle
-// now.
+// The platform's own id identifies an account, because accounts can change their handles and take handles that other accounts had. HandleCurrent
+// is false if the account no longer has the handle Username.
 type Account struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	ID             uuid.UUID `gorm:"primaryKey"`
@@ -32,7 +31,7 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // time of the last list of the account's videos that contained all new videos; nil if there was no such list yet
+	DiscoveredAt *db.Instant // when a fetch last listed all new videos of the account; nil if no fetch has done so yet
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // true if the account has no videos
@@ -48,8 +47,8 @@ type Account struct {
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
 	MostViewed           *int64
-	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the account's tracked videos that have at least 10 times the median views of these videos
-	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the account's tracked videos that have at least 25 times the median views of these videos
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the account's tracked videos with at least 10 times the median views
+	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the account's tracked videos with at least 25 times the median views
 	TotalVideosTracked   int64
 	TotalViews           *int64
 	TotalLikes           *int64

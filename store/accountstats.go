@@ -70,8 +70,8 @@ type AccountsStats struct {
 	wrongMultipliers []AccountVideo
 }
 
-// ReadStatistics computes the statistics of accounts from their tracked videos. For a video in changedVideos, it uses the values given there instead
-// of the stored values.
+// ReadStatistics computes the statistics of accounts from their tracked videos. The values in changedVideos replace the stored values of these
+// videos.
 func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (AccountsStats, error) {
 	s := AccountsStats{Of: make(map[db.RowKey]AccountStats, len(accounts))}
 	if len(accounts) == 0 {
@@ -163,8 +163,8 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// OutlierMultiplier returns the outlier multiplier of a video of the account: the video's views divided by the median views of the account's tracked
-// videos. It returns nil if the views or the median are unknown, or if the median is 0.
+// OutlierMultiplier returns the outlier multiplier of a video of the account: the video's views divided by the account's median views. It
+// returns nil if one of the two is unknown, or if the median is 0.
 func (s *AccountStats) OutlierMultiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
@@ -184,8 +184,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// UpdateStatements returns statements that store the new statistics of the accounts. They also correct wrong outlier multipliers, but not those of
-// the videos that the caller has passed to ReadStatistics as changedVideos. The caller stores these videos itself.
+// UpdateStatements returns statements that store the new statistics of the accounts and correct wrong outlier multipliers. They do not write the
+// videos that were passed to ReadStatistics as changedVideos: the caller stores these videos.
 func (s AccountsStats) UpdateStatements(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
@@ -222,9 +222,8 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. Some
-// accounts already have a row for a later day, so their current statistics include fetches of that later day. For these accounts, the statements
-// update the last row instead. An updated row keeps the source of its newest fetch.
+// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If an
+// account already has a row for a later day, its last row is updated instead. An updated row keeps the source of its newest fetch.
 func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// The first Enqueue accounts are added to the fetch queue. The accounts after them are saved but not fetched. The first Immediate accounts are
-	// fetched with the highest priority, the interactive lane.
+	// Enqueue is how many accounts are added to the fetch queue, in the order of Links. The accounts after them are saved but not fetched.
+	// Immediate is how many accounts are fetched with the highest priority, the interactive lane, also in the order of Links.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
@@ -68,10 +68,10 @@ func IsAccountID(target string) bool {
 // ListDepths has, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its tracking
-// type. If an account was stopped before, the next fetch of the account also starts the tracking of its stopped videos again. It leaves out videos
-// that the tracking type does not include. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for
-// unknown collections.
+// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
+// tracking type. If an account was stopped, its next fetch also tracks its stopped videos again, as far as the tracking type includes them.
+//
+// TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -216,8 +216,8 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns the refs that
-// name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, StopAccounts stops nothing.
+// StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
+// name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

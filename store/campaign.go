@@ -62,12 +62,11 @@ type CampaignDay struct {
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
 
-	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is its views minus its last known views of an earlier day
+	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the change of Views since the day before, without ViewsGained and ViewsFromAdded. If the views of a video become known on
-	// this day, they are added, except the part that is in ViewsGained. If the views of a video become unknown, its views of the day before are
-	// subtracted.
+	// ViewsFromKnown is the part of the change of Views since the day before that ViewsGained and ViewsFromAdded do not explain. It comes from
+	// videos whose views became known or unknown on this day.
 	ViewsFromKnown int64
 }
 
@@ -109,10 +108,13 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. For
-// a video that was added directly, this is the time when it was added. For a video of an added account, it is the later of two times: when the
-// account was added, and when the video was tracked. For a video with a hashtag of the collection, it is the later of two times: when the hashtag
-// was added, and when the video was tracked. If a video is a member in several ways, the earliest time counts.
+// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is when the video became a member:
+//
+//   - a video that was added directly: when it was added
+//   - a video of an added account: when the account was added, or when the video was tracked if that is later
+//   - a video with a hashtag of the collection: when the hashtag was added, or when the video was tracked if that is later
+//
+// If several of these cases apply, the earliest time counts.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -128,10 +130,10 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are computed from
-// these points. For each video, the query returns all points between the two days. It also returns the last point on or before @from and the first
-// point on or after @to. The argument @before is 6 days before @from. It is compared with the Monday of a weekly point, because the day of a
-// weekly point can be up to 6 days after this Monday.
+// campaignPoints is a SQL query for the points from which the counts of the days @from to @to are computed, ordered by video and day. For each
+// of the videos @ids, these are all points between the two days, the last point on or before @from, and the first point on or after @to.
+//
+// The argument @before must be 6 days before @from. It is compared with the Monday of a weekly point, whose day can be up to 6 days later.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -147,12 +149,11 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// Campaign adds up the counts of the videos of a collection on the days q.From to q.To. It returns no days after today. The counts of a
-// video on a day are the counts that History returns. After the last point of a video, they are the counts of the last point. Before the
-// first point, they are unknown.
+// Campaign adds up the counts of the videos of a collection on the days q.From to q.To, but not on days after today. The counts of a video on a
+// day are those that History returns. After the last point of a video, they stay the same, and before the first point, they are unknown.
 //
-// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too
-// much to add up.
+// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too much
+// to add up.
 func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	c := Campaign{Days: []CampaignDay{}}
@@ -299,9 +300,9 @@ func (r *pointRow) toPoint() Point {
 	return p
 }
 
-// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed. These are all points between the two
-// days, the last point on or before firstDay, and the first point on or after lastDay. pointsForDays sets the Quality of each copy. The given points
-// must be all points of the video, the oldest first.
+// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed, with their Quality. These are all
+// points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given points must be all
+// points of the video, the oldest first.
 func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	kept := slices.Clone(points)
 	fillGaps(Counts{}, kept, firstDay, firstDay)
@@ -336,8 +337,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// addVideo adds the counts of a video to each day on which the video is in the collection. It also sets the video's fields about its views in the
-// period. The points of the video must be ordered by day.
+// addVideo adds the counts of a video to each day on which the video is in the collection. It also sets the fields of the video that describe
+// its views in the period. The points of the video must be ordered by day.
 func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -380,8 +381,8 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countVideo returns the counts of a video on the day. It also adds 1 to the day's field that says where the counts come from, such as Measured or
-// Interpolated. The points of the video must be ordered by day, and points[nextPoint] must be the first point after the day.
+// countVideo returns the counts of a video on the day. It also adds 1 to the field that says where the counts come from, such as d.Measured. The
+// points of the video must be ordered by day, and points[nextPoint] must be the first point after the day.
 func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {
 	case nextPoint == 0:
@@ -428,11 +429,11 @@ func (d *CampaignDay) KnownSums() Counts {
 	return c
 }
 
-// CampaignGains are the gains of the videos of a collection in a period.
+// CampaignGains says how many views the videos of a collection gained in a period.
 type CampaignGains struct {
 	Removed    int64       // number of videos whose tracking was stopped
 	Last       CampaignDay // the last day of the period
-	StartViews *int64      // sum of CampaignVideo.StartViews over the videos whose gain is known; nil if no gain is known
+	StartViews *int64      // sum of CampaignVideo.StartViews of the videos whose gain is known; nil if no gain is known
 	Gained     *int64      // sum of the known gains; nil if no gain is known
 	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }
@@ -458,8 +459,8 @@ func (c *Campaign) Gains() CampaignGains {
 	return g
 }
 
-// RankByGain returns up to n videos whose gain is known, ordered by their gains. The highest gain comes first if best is true, and the lowest gain
-// comes first if best is false. Videos with the same gain are ordered by id.
+// RankByGain returns up to n videos whose gain is known, ordered by gain: the highest first if best is true, and otherwise the lowest first.
+// Videos with the same gain are ordered by id.
 func (c *Campaign) RankByGain(best bool, n int) []CampaignVideo {
 	var known []CampaignVideo
 	for i := range c.Videos {

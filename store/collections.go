@@ -104,9 +104,9 @@ type CollectionPage struct {
 	Next        *db.Position // position at which the next page begins; nil on the last page
 }
 
-// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the
-// organisation. A video can be in a collection through its account, as a direct member and through a hashtag, but counts once. The query
-// counts the videos of each account once and not once per collection, which is faster.
+// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the organisation. A
+// video that is in the collection in several ways counts once. The videos of each account are counted once and not once per collection, which is
+// faster.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -135,7 +135,7 @@ SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. With forAll, a query counts the members of every
+// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. With forAll, the query counts the members of every
 // collection of the organisation. With forOne, it counts only the members of the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
@@ -397,9 +397,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// collectionForUpdate returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns ErrStale if
-// expectedUpdatedAt is set and differs from the collection's UpdatedAt. Until this transaction ends, no other transaction can change the collection,
-// because raising the organisation's version has locked the organisation.
+// collectionForUpdate returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id, and ErrStale if
+// expectedUpdatedAt is set and differs from the collection's UpdatedAt. The transaction has locked the organisation, so no other transaction can
+// change the collection before it ends.
 func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
@@ -413,8 +413,8 @@ func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *
 	return found[0], nil
 }
 
-// checkNewParent returns nil if the collection with the given id can become a child of the collection with the id parentID. Otherwise it returns
-// ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. The id is zero for a collection that is not stored yet.
+// checkNewParent returns nil if the collection with the id parentID can become the parent of the collection with the given id. Otherwise it
+// returns ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. For a collection that is not stored yet, the given id is zero.
 func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	above := 0
 	for at := &parentID; at != nil; above++ {
@@ -465,7 +465,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdate
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the new UpdatedAt of the children; a child that already has this UpdatedAt or a later one gets its old UpdatedAt plus 1
+		now := o.s.db.Now() // the new UpdatedAt of the children, or the old UpdatedAt plus 1 for a child whose UpdatedAt is not lower than the new one
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

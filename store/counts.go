@@ -13,8 +13,8 @@ import (
 // maxCounts is the maximum number of lists for which a Store caches the number of rows.
 const maxCounts = 10_000
 
-// listKey identifies a list in the caches of a Store. It has the version of the organisation's data, and a hash of the SQL statement that
-// selects the rows. The hash includes the arguments of the statement, and so the organisation's id.
+// listKey identifies a list in the caches of a Store: by the version of the organisation's data, and by a hash of the SQL statement that selects
+// the rows. The hash includes the arguments of the statement, such as the organisation's id.
 type listKey struct {
 	list    [sha256.Size]byte
 	version int64
@@ -31,8 +31,8 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// countRows returns the number of rows that a query selects. The parameter v is the current version of the organisation's data. The number is cached
-// until the version changes, because counting the rows of a list with a filter can take longer than reading a page of the list.
+// countRows returns the number of rows that a query selects. It keeps the number in a cache until the version of the organisation's data
+// changes, because counting can take longer than reading a page. The parameter v is the current version.
 func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

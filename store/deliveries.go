@@ -94,8 +94,8 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeWebhooksDue makes webhooks due now, if they are not due already. It locks the rows of all these webhooks. A transaction that ends a claim of one
-// of the webhooks waits for this lock, so it finds the deliveries that the present transaction has added.
+// makeWebhooksDue makes webhooks due now, if they are not due already. It locks their rows. The end of a claim waits for this lock, and then
+// finds the deliveries that this transaction has added.
 func makeWebhooksDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -201,10 +201,11 @@ type Attempt struct {
 
 const statusGone = 410
 
-// FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
-// failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, nothing is sent to the webhook
-// during a pause. The first pause lasts for firstPause, and each further failure doubles the pause. FinishClaim disables the webhook if its
-// server answered with status 410. It also disables the webhook if all attempts during at least DisableAfter have failed.
+// FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A failed delivery is
+// sent again after the next delay in retryDelays, until no delay is left.
+//
+// After a failed attempt, nothing is sent to the webhook for firstPause. Each further failure doubles this pause. FinishClaim disables the
+// webhook if its server answered with status 410, or if all attempts during at least DisableAfter have failed.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
@@ -323,8 +324,8 @@ const notDue = db.Instant(1) << 62
 // endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the
 // webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
-	// The row is locked before the next due delivery is read. A transaction that adds a delivery afterwards waits for the lock, and then makes
-	// the webhook due.
+	// The row is locked before the next due delivery is read. So a transaction that adds a delivery later waits for the lock, and then makes the
+	// webhook due.
 	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
 		o.s.db.Now().Add(pause), o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {

@@ -64,7 +64,7 @@ type EventQuery struct {
 // EventOrders are the columns by which events can be ordered.
 var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
 
-// EventPosition returns the position in a list that is directly after the event with the given position and id.
+// EventPosition returns the place in a list that is directly after the event with this position and id.
 func EventPosition(position int64, id uuid.UUID) Position {
 	return Position{Value: strconv.FormatInt(position, 10), ID: id}
 }
@@ -118,8 +118,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// unusedFeed is a SQL condition on a row of event_feeds. It is true if an organisation's events are recorded but not used. Events are not used if the
-// organisation has no enabled webhook, and has not read its events since a given time. The parameters are this time and the organisation.
+// unusedFeed is a SQL condition on a row of event_feeds: the organisation's events are recorded, but it has no enabled webhook, and has not read
+// its events since a given time. The parameters are this time and the organisation.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 

@@ -160,9 +160,8 @@ type pendingEvent struct {
 	delivery uuid.UUID  // id of the delivery if the event is sent to only one webhook; the zero id means that the delivery gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these organisations,
-// because this locks the organisations. So their webhooks cannot change before the transaction ends. The parameter eventTime is the time of all
-// recorded events.
+// NewEventRecorder returns a recorder for the events of organisations, all with the time eventTime. The transaction must already have raised the
+// versions of these organisations. This locks the organisations, so that their webhooks cannot change before the transaction ends.
 func NewEventRecorder(tx *gorm.DB, eventTime db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
 	r := &EventRecorder{tx: tx, at: eventTime, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
@@ -206,7 +205,7 @@ func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) 
 }
 
 // AddVideoFetch adds the events that follow from a fetch of a video. It compares the video before and after the fetch was written. If rounded is
-// true, the source has probably rounded the counts. In this case, AddVideoFetch adds no event of the type EventVideoViewsFell.
+// true, the source has probably rounded the counts, so AddVideoFetch adds no event of the type EventVideoViewsFell.
 func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.IsRecording(org) {
@@ -329,10 +328,11 @@ func (r *EventRecorder) skipAnnouncedThresholds() error {
 	return nil
 }
 
-// setPositions gives each event the next position in the event feed of its organisation. The position of the last event is the present time in
-// microseconds. It is a higher number if the present time is too low for this number of new events. So no position is used a second time after the
-// database is restored from a backup. A reader of the feed therefore misses no event. The row of the organisation in event_feeds stays locked until
-// the commit, so the events become visible in the order of their positions.
+// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in microseconds,
+// or a higher number if positions up to this time are already used. So no position is used twice, even after the database is restored from a
+// backup.
+//
+// The row in event_feeds stays locked until the commit, so events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
 	for _, e := range r.pending {

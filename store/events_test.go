@@ -88,7 +88,7 @@ func TestListEvents_returnsEachEventOnceDuringConcurrentWrites(t *testing.T) {
 	})
 }
 
-// A database goes back to an earlier state if an operator restores a backup. A caller may have read events after this state.
+// The last event that the reader got is no longer in the database, as after the restore of an older backup.
 func TestListEvents_returnsNewEventsToAReaderWhoseLastEventIsNoLongerStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -13,9 +13,9 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own FetchState. So
-// an organisation never sees fetches from the time before it tracked the video. Methods that read videos and accounts call setStatusAt, which sets
-// the status "delayed" if the next fetch is late.
+// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It says nothing about fetches from before
+// the organisation tracked the video or account. Methods that read videos and accounts call setStatusAt, which sets the status "delayed" if the
+// next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the reason that FetchDetail puts at the beginning of its sentence; "" if the status needs no stored reason
@@ -30,8 +30,8 @@ func (s *FetchState) setStatusAt(now db.Instant) {
 	}
 }
 
-// ApplyChange updates the state with the result of a fetch. The source was asked at fetchedAt, and the next fetch is due at nextAt. hasNumbers is
-// true if the organisation has numbers of the video or account. ApplyChange does nothing if the state already has the result of a later attempt.
+// ApplyChange updates the state with the result of a fetch, unless the state already has the result of a later attempt. The source was asked at
+// fetchedAt, and the next fetch is due at nextAt. hasNumbers is true if the organisation has numbers of the video or account.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -113,7 +113,7 @@ func (s *FetchState) FetchDetail(kind string) *string {
 // isStopped returns true if the status is that of a video or account whose tracking was stopped.
 func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
 
-// filterByStatus limits a query to the rows of the table that have the given fetch status now.
+// filterByStatus adds a condition to a query: the row of the table must have the given fetch status at the time now.
 func filterByStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
 	late := lateCutoff(now)
 	switch status {

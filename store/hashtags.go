@@ -56,8 +56,8 @@ func tagLength(s string) int {
 // fullWidth is the full-width form of "#", which also begins a hashtag.
 const fullWidth = "＃"
 
-// textAfterHash returns the part of a text after its first "#" or full-width "＃". It returns false if the text has no such character. If hasFullWidth is
-// false, the caller knows that the text does not contain "＃", so textAfterHash does not search for it.
+// textAfterHash returns the part of a text after its first "#" or full-width "＃", and false if there is none. If hasFullWidth is false, the text
+// has no full-width "＃", so textAfterHash does not search for it.
 func textAfterHash(s string, hasFullWidth bool) (rest string, found bool) {
 	plain, at := strings.IndexByte(s, '#'), -1
 	if hasFullWidth {

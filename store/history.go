@@ -60,9 +60,10 @@ type Point struct {
 	Provenance
 }
 
-// History returns the points of a video on the days from..to, both inclusive, the newest first. Between two stored points, it interpolates
-// a point for each day. A day has no stored point if the video was not fetched, or if only the last point of its week was kept. There are
-// no points before the first or after the last stored point. History returns ErrNotFound for an unknown video.
+// History returns the points of a video on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an unknown video.
+//
+// Between two stored points, History interpolates a point for each day on which the video was not fetched, or whose point was rolled up. There
+// are no points before the first or after the last stored point.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	video := ref.ID
 	if video == uuid.Nil {
@@ -90,8 +91,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 // this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first. It also returns the nearest point before the first day and the
-// nearest point after the last day. It may also return further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first, with the nearest point before these days and the nearest point
+// after them. It may also return further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -119,9 +120,10 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns, for each count, the last value that was known before the first of the points. It ignores rounded values. If a count of a
-// point is lower than its last known value, the point has the quality "corrected". The value is read even if it is older than the requested range, so
-// that the quality of a point does not depend on the range.
+// lastKnownCounts returns, for each count, its last known value before the first of the points, without rounded values. A point with a lower
+// count than this value has the quality "corrected".
+//
+// The values are read even if they are older than the requested range, so that the quality of a point does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -163,8 +165,8 @@ var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_dail
 UNION ALL
 SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
 
-// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days. It returns the oldest points of the range if {order}
-// is replaced by ASC, and the newest points if {order} is replaced by DESC. The daily and the weekly point can be of the same day.
+// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days: the oldest if {order} is replaced by ASC, and
+// the newest if {order} is replaced by DESC. Both can be of the same day.
 var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
 UNION ALL
@@ -174,8 +176,8 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is the ORDER BY clause of the queries storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns the points of a video in the days from..to that the query selects, the oldest first. The query is storedPoints or outermostPoints,
-// followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
+// scanPoints returns the points that the query selects, the oldest first. The query is storedPoints or outermostPoints for the days from..to of
+// a video, followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
@@ -186,10 +188,11 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
-// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
-// oldest first. The parameter knownBefore has the last known value of each count before the first of these points. fillGaps sets the quality of each
-// stored point. The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known value
-// that was not rounded. In all other cases it is "measured".
+// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day,
+// the oldest first. The parameter knownBefore has the last known value of each count before the first of these points.
+//
+// fillGaps sets the quality of each stored point: "rounded" if the source has rounded a count, "corrected" if a count is lower than its last
+// exact value, and otherwise "measured".
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// drawSeries draws a random history of up to two years. Its counts mostly grow, and some fall or are missing. Some days have no point.
-func drawSeries(t *rapid.T, today store.Date) storetest.Series {
+// randomSeries returns a random history of up to two years. Its counts mostly grow, and some fall or are missing. Some days have no point.
+func randomSeries(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	base := rapid.SampledFrom([]int64{0, 1000, 9_000_000_000_000_000_000}).Draw(t, "base")
 	count := func(name string) *int64 {
@@ -56,7 +56,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 			l := storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
-			s := drawSeries(rt, today)
+			s := randomSeries(rt, today)
 			s.Insert(t, db, o, id)
 			day := func(name string) store.Date { return today - store.Date(rapid.IntRange(-2, 760).Draw(rt, name)) }
 			ranges := [][2]store.Date{{today - 730, today}, {today - 100, today - 80}, {today - 90, today}, {day("from"), day("to")}}

@@ -37,8 +37,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 	}
 	require.Len(t, reading, 1, "one statement must read the points")
 	id := storetest.VideoOf(t, o, storetest.Clip(t, 7)).ID
-	// Run VACUUM until the plan reads few pages. While another session, such as autovacuum, can still see old rows of a page, VACUUM does
-	// not allow reads of this page from the index alone.
+	// Run VACUUM until the plan reads few pages. VACUUM prepares a page for index-only reads only if no other session, such as autovacuum, can
+	// still see old rows of the page.
 	require.Eventually(t, func() bool {
 		db.Exec(t, "VACUUM ANALYZE")
 		rows, err := db.Raw(t).QueryContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS) "+reading[0], o.ID(), id, today-737, today+7)

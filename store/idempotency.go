@@ -55,8 +55,8 @@ type KeptAnswer struct {
 // IdempotencyKey is the result of BeginKey: the state of a key, and the values that belong to the state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the id of the object that the request creates. It stays the same if the request is repeated after a crash of the server.
-	// So the repeated request finds the object that the first request created, and does not create a second object.
+	// EffectID is the id of the object that the request creates. A request that is repeated after a crash of the server has the same EffectID.
+	// So it finds the object that the first attempt created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
 	// RetryAfter is the time after which enough old keys have expired, so that a new key can be stored. It is set only if State is KeyStoreFull.
@@ -99,10 +99,11 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The fingerprint is a hash
-// of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh. A new key gets KeyStoreFull if the
-// organisation's keys already take IdempotencyLimit bytes. The limit is checked only when a request begins, so the answers of running requests can
-// exceed it.
+// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The fingerprint is a
+// hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh.
+//
+// A new key gets KeyStoreFull if the organisation's keys already take IdempotencyLimit bytes. The answers of running requests can exceed this
+// limit.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)

@@ -18,9 +18,9 @@ const (
 	maxCachedEntries = 500_000
 )
 
-// labelCache has the labels of organisations: all their collections with all members. The labels of an organisation are stored together
-// with their version number. A caller first reads the current version from the database, and then asks for the labels of this version. So
-// the caller never gets labels from before a change, even if another process made the change. A labelCache is safe for concurrent use.
+// labelCache has the labels of organisations: all their collections with all members, and the version number of these labels. A caller first
+// reads the current version from the database, and then asks for the labels of this version. So the caller never gets old labels, even after a
+// change by another process. A labelCache is safe for concurrent use.
 type labelCache struct {
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
@@ -42,9 +42,11 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller
-// should read all labels with all members and call put. The first call for a version returns false for load, because collections often
-// change again soon. The caller then reads only the members that its page needs, which is faster.
+// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller should
+// read all members of collections and call put.
+//
+// For the first call with a version, load is false, because collections often change again soon. It is then faster to read only the members on
+// the caller's page.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

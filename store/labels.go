@@ -19,9 +19,8 @@ import (
 // A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
 // hashtags. Only this file and the queries videoCounts and campaignVideos implement this rule.
 
-// members is the SQL condition that a video of the organisation @org is in one of several collections. The text {collections} is replaced
-// by a condition that selects these collections. The subqueries do not refer to the video, so the database reads each membership once and
-// not once for each video.
+// members is the SQL condition that a video of the organisation @org is in one of several collections. A condition that selects these
+// collections must replace {collections}. The subqueries do not refer to the video, so that they run once and not once for each video.
 const members = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
 UNION ALL
@@ -31,13 +30,13 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// limitVideosToCollections limits a query to videos that are in at least one of the collections. If inOrder is false, the database first reads
-// the members of the collections. If inOrder is true, the condition ends with IS TRUE, so that the database cannot begin with the members.
-// It then reads the videos in the order of the list, and skips videos that are not members.
+// limitVideosToCollections limits a query to videos that are in at least one of the collections. If inOrder is true, the database reads the
+// videos in the order of the list, and skips videos that are not in the collections. If inOrder is false, it first reads the members of the
+// collections.
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(members, "{collections}", condition)
-	if inOrder {
+	if inOrder { // with IS TRUE, the database cannot begin with the members
 		where = "(" + where + ") IS TRUE"
 	}
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
@@ -64,13 +63,12 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it. The data are
-// the names and hashtags of all collections of the organisation, and members of the collections. These are either all members, or only the members on
-// one page of a list.
+// labels has the collections of an organisation with their hashtags, and members of these collections: all members, or only the members on one
+// page of a list. The labels of a video or account are the collections that contain it.
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
-	single  []labelSet             // for each collection, the set that has only its label; all rows with only this label use the same set
+	single  []labelSet             // for each collection, the set of only its label; all rows that have only this label share the set
 	tags    map[string][]int       // the key is a hashtag; the value has the indexes of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
@@ -120,9 +118,9 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. If the labels
-// take more than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were set, at least one, and the
-// number of bytes that these labels take in JSON.
+// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. It returns
+// the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If all labels take more than maxBytes, the
+// last rows may be left out, but not the first row.
 func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
@@ -154,25 +152,25 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt fun
 	return done, bytes, nil
 }
 
-// labelVideos sets the Labels of videos. If the labels take more than maxBytes in JSON, it may leave out the last videos. It returns the number of
-// videos whose labels were set, and the number of bytes that these labels take in JSON.
+// labelVideos sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take
+// in JSON. If all labels take more than maxBytes, the last videos may be left out.
 func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// labelAccounts sets the Labels of accounts. If the labels take more than maxBytes in JSON, it may leave out the last accounts. It returns the number
-// of accounts whose labels were set, and the number of bytes that these labels take in JSON.
+// labelAccounts sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels
+// take in JSON. If all labels take more than maxBytes, the last accounts may be left out.
 func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
 
-// memberships is a SQL query with three kinds of rows: names of collections, hashtags of collections, and members of collections. The texts
-// {m.video_id} and {m.account_id} are replaced by conditions that select the members. A row has the id of a collection and one other value.
-// All rows are read with one statement, because three statements would take longer.
+// memberships is a SQL query for the names, hashtags and members of collections. Conditions that select the members must replace {m.video_id}
+// and {m.account_id}. A row has the id of a collection and one other value. One statement reads all rows, because three statements would take
+// longer.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org
@@ -181,9 +179,9 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// readLabels returns the collections of the organisation, and their members that are among the given videos and accounts. It may also return other
-// members, for example if the cache has all members. It returns errTooManyMembers if it would have to read more than maxMembers members. It reads the
-// version of the labels first and the labels second, so the labels are never older than the version.
+// readLabels returns the collections of the organisation with those of the given videos and accounts that are members. It may also return other
+// members. It returns errTooManyMembers if it would have to read more than maxMembers members. The labels are never older than their version,
+// which is read first.
 func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {
@@ -209,8 +207,8 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 	return o.readMemberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
 }
 
-// readMemberships reads the collections of the organisation and their members. The SQL conditions ofVideo and ofAccount select the members, and
-// args has the named arguments of these conditions. readMemberships returns errTooManyMembers if there are more than limit members.
+// readMemberships reads the collections of the organisation, and the members that the SQL conditions ofVideo and ofAccount select. The named
+// arguments of these conditions are in args. If there are more than limit members, readMemberships returns errTooManyMembers.
 func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
 	maps.Copy(named, args)

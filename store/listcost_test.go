@@ -75,8 +75,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
-// An Org that remembers the version must read it before all other data. If it read the version later, the ETag of an answer could belong to a newer
-// version than the data of the answer.
+// An Org that remembers the version must read it before all other data. Otherwise the ETag of an answer could belong to newer data than the
+// answer has.
 func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most property-based tests use a database and run on two database engines. So a test checks only 15 random cases. The flag
-	// -rapid.checks sets another number.
+	// Most property-based tests use a database and run on two engines. So each test checks 15 random cases by default. The flag -rapid.checks
+	// overrides this number.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

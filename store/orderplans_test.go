@@ -63,8 +63,8 @@ func ordersInBothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks the query plans of the statements that have read an ordered list of a table. It checks all such statements since the last call
-// of db.Guard.Statements. It fails the test if a plan sorts rows or reads the whole table. It returns the plans.
+// requireNoSort fails the test if a query plan sorts rows or reads the whole table. It checks the statements that have read an ordered list of
+// the table since the last call of db.Guard.Statements. It returns their plans.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
@@ -126,9 +126,9 @@ func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. The parameter columns lists
-// the columns except organisation_id and id, in SQL. The parameter values lists SQL expressions for these columns. In these expressions, {n} stands for
-// the number of the row in the organisation.
+// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. In SQL, columns
+// lists the columns except organisation_id and id, and values lists their values. The text {n} in values stands for a number that counts the
+// rows of an organisation.
 func insertManyRows(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
@@ -188,7 +188,7 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 }
 
 // TestCollections_useAnIndexForEveryFilterInEveryOrder checks the query plans of the first two pages of every filter in every order, with
-// 200,000 collections. The orders by the number of members need a sort, because these numbers are counted for each list.
+// 200,000 collections. Only an order by the number of members may sort, because the members are counted for each list.
 func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

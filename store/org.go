@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Org gives access to the data of one organisation. Other packages reach the data of organisations only through Org. Every method reads and
-// writes the data of that organisation only. An id, link or name from another organisation's data gets the same answer as an unknown one.
+// Org gives access to the data of one organisation. Other packages reach the data of organisations only through Org. An id, link or name from
+// another organisation's data gets the same answer as an unknown one.
 type Org struct {
 	s     *Store
 	id    uuid.UUID     // id of the organisation
@@ -64,8 +64,8 @@ type Version struct {
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// AtVersion returns an Org that takes the version of the organisation's data and the totals of lists from a result of the method Version. So a
-// request that calls Version and then AtVersion reads the version and the totals only once.
+// AtVersion returns an Org whose lists use the given result of Version: its version number and its totals. So a request that calls Version first
+// does not read them again.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
 // WithRememberedVersion returns an Org that reads the version together with its first list or history. All later lists use this version and do not
@@ -133,7 +133,7 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 }
 
 // versionQuery is the SQL query for the Version of an organisation: the version number, the totals, and the latest due time among the late
-// fetches. To find this due time, the query reads one index entry for each table and fetch status.
+// fetches. For this due time, it reads one index entry for each table and fetch status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {

@@ -63,8 +63,8 @@ type Organisation struct {
 	Tier         Tier
 	Subscription Subscription
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
-	// Operator is true if the organisation belongs to the operator of the installation. A person who signs in with one of its admin tokens
-	// can then open the page "Operations". This page shows the state of the queue and of the sources for all organisations.
+	// Operator is true if the organisation belongs to the operator of the installation. A person who signs in with one of its admin tokens can
+	// then open the page "Operations", which shows the queue and the sources of all organisations.
 	Operator bool
 }
 
@@ -120,10 +120,11 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier. It returns ErrNotFound for an unknown organisation. Requests see the change within a second.
-// SetTier then moves the organisation's targets to the lane of the new tier, in batches. If SetTier returns another error, some targets may
-// still be in the old lane, and a second call moves them. After each batch, SetTier calls progress with the number of targets that were
-// moved so far and the number of all targets.
+// SetTier changes an organisation's tier, and moves the organisation's targets to the lane of the new tier, in batches. It returns ErrNotFound
+// for an unknown organisation. After another error, some targets may still be in the old lane, and a second call moves them.
+//
+// Requests see the new tier within a second. After each batch, SetTier calls progress with the number of moved targets and the number of all
+// targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
@@ -161,10 +162,9 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 	})
 }
 
-// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane that
-// follows from the new value. changeColumn and the first batch of targets run in one transaction. Each further batch is a separate transaction,
-// because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so concurrent calls
-// are safe, and an interrupted call can be repeated.
+// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane
+// that follows from the new value. The first batch of targets is moved in the transaction of changeColumn, and each further batch in its own
+// transaction, so that collectors are not blocked for long. Concurrent calls are safe, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, changeColumn func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {

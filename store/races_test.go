@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Each test in this file begins a second transaction between two statements of the first transaction. The second transaction may end first,
-// or may have to wait until the first transaction ends. The result must be correct in both cases.
+// Each test in this file begins a second transaction between two statements of the first transaction. The second transaction may end first or
+// may wait for the first. The result must be correct in both cases.
 
 func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()
@@ -81,9 +81,9 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	})
 }
 
-// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case:
-// Track reads the clock, then a collector claims the target, and then Track subscribes to it. The subscription is newer than the claim,
-// although its time is older.
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case: Track
+// reads the clock, then a collector claims the target, and then Track subscribes to it. The subscription comes after the claim, although it has
+// an earlier time.
 func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

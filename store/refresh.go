@@ -45,8 +45,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// The name of an account in the fetch queue is usually the platform's own id. If the account was added to the queue before this id was
-	// known, its name there can still be the handle.
+	// The name of an account in the fetch queue is usually the platform's own id. It can still be the handle if the account was added to the
+	// queue before the id was known.
 	subscribed, err := o.nameInQueue(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -59,8 +59,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// nameInQueue returns the name that a video or account of the organisation has in the fetch queue. subjectID is the id of the video or account in the
-// store. nameInQueue returns "" if the organisation has no subscription to it in the queue.
+// nameInQueue returns the name in the fetch queue of the organisation's video or account with the id subjectID. It returns "" if the
+// organisation has no subscription to it in the queue.
 func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -72,8 +72,8 @@ func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform,
 }
 
 // requireTracked returns errMissing if the row of the table with the given id is not tracked any more. trackedCondition is the SQL condition for
-// tracked rows. A concurrent request to stop tracking waits until this transaction ends, because this transaction has raised the organisation's
-// version. So no target is added to the queue after the stop. Such a target would never be removed.
+// tracked rows. A concurrent request to stop tracking waits for this transaction, which has raised the organisation's version. So a target is
+// never added to the queue after its tracking was stopped.
 func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
@@ -82,9 +82,9 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 	return errMissing
 }
 
-// enqueueRefresh adds a video or account to the fetch queue with the highest priority, due now. The last successful fetch was at lastFetch, which is
-// nil if there was none. If this fetch was less than queue.RefreshPause ago, enqueueRefresh adds nothing. The function checkTracked returns an error if
-// the video or account is not tracked any more.
+// enqueueRefresh adds a video or account to the fetch queue with the highest priority, due now. It adds nothing if the last successful fetch, at
+// lastFetch, was less than queue.RefreshPause ago. Without such a fetch, lastFetch is nil. The function checkTracked returns an error if the
+// video or account is not tracked any more.
 func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {

@@ -135,7 +135,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// nextReportNumber returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports are
+// nextReportNumber returns the number of the organisation's next report, or *TooManyReportsError if there are MaxReports reports. Reports are
 // never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the organisation.
 func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
@@ -174,8 +174,8 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, nil
 }
 
-// reportRow returns the report with the given id, or ErrNotFound. The given query selects all reports of the organisation, with or without their
-// documents.
+// reportRow returns the report with the given id, or ErrNotFound. The given query must select all reports of the organisation, with or without
+// their documents.
 func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	found := make([]reportRow, 0, 1)
 	err := q.Where("reports.id = ?", id).Limit(1).Find(&found).Error
@@ -198,8 +198,8 @@ type ReportQuery struct {
 // ReportOrders are the columns by which reports can be ordered.
 var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.IntegerColumn)}
 
-// ListReports returns a list of the reports of a collection without their documents. The reports of a deleted collection can still be
-// listed. ListReports returns ErrNotFound if the collection is unknown and there are no reports of it.
+// ListReports returns a list of the reports of a collection without their documents, even if the collection was deleted. It returns ErrNotFound
+// if the collection is unknown and has no reports.
 func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
 	q := o.scopedQuery(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
 	var total int64

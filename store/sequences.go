@@ -20,8 +20,8 @@ const (
 	maxTotalSequenceRows = 500_000
 )
 
-// sequenceCache has the order of lists: the ids of all rows of a list, in the order of the list. The lists contain the videos or accounts
-// of collections. A sequenceCache is safe for concurrent use.
+// sequenceCache has the order of lists in memory: the ids of all rows, in the order of the list. It is used for lists of the videos or accounts
+// in collections. A sequenceCache is safe for concurrent use.
 type sequenceCache struct {
 	mu      sync.Mutex
 	byList  *simplelru.LRU[listKey, *db.Sequence] // the value is nil if the list has too many rows; a full cache drops the least recently used list
@@ -54,11 +54,11 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows. The
-// key identifies the list. The function listQuery returns the query that selects the rows.
+// readSequence returns the order of a list that contains videos or accounts of collections, or nil if the list has too many rows. If the cache
+// has no order for the key, readSequence reads all rows that the query of listQuery selects. The caller must have read the version in the key
+// before the call.
 //
-// The database has no index that contains the members of a collection in the order of a column. So readSequence reads all members once for each
-// version of the organisation's data. The caller must have read the version in the key before it calls readSequence.
+// No database index has the members of a collection in the order of a column, so the order is read once for each version and kept in memory.
 func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newLaunchCollection tracks n videos and adds every second video to a new collection with the name Launch. It returns the id of the collection and
-// the ids of its videos. Some of the videos have counts.
+// newLaunchCollection tracks n videos, some of them with counts, and adds every second video to a new collection with the name Launch. It
+// returns the id of the collection and the ids of its videos.
 func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
 	t.Helper()
 	collection = storetest.Collection(t, o, "Launch", nil).ID
@@ -30,8 +30,8 @@ func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (c
 	return collection, members
 }
 
-// The test sorts the videos of a collection by each column. The videos of each page must have the same order as in the list of all videos. The
-// database sorts that list. The test reads pages by number and by cursor, with and without the ids of the videos in the cache.
+// The pages of a collection's list must have the videos in the same order as the list of all videos, which the database sorts. The test reads
+// the pages by number and by cursor, with and without the ids in the cache.
 func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -206,8 +206,8 @@ func TestCollectionVideos_havePagesOfFewerVideosIfTextsAreLong(t *testing.T) {
 	})
 }
 
-// The test removes a video directly in the database, after the order of the list was read. The same happens if another process removes the
-// video between the two statements of a request.
+// The test removes a video directly in the database, after the order of the list was read. A concurrent request can do the same between the two
+// statements of a list.
 func TestCollectionVideos_leaveOutAVideoThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -57,9 +57,11 @@ type Setup struct {
 	Session      string // secret of a session for the token
 }
 
-// SetUp uses up a setup link: it creates the first organisation, a token and a session. The organisation belongs to the operator, and has
-// the tier premium and an active subscription. Of several callers with the same link, only one succeeds. SetUp returns ErrSetUp if an
-// organisation exists, and ErrSetupLink if the link cannot be used. The name must have 1 to 100 characters.
+// SetUp uses up a setup link: it creates the first organisation, a token and a session. The organisation belongs to the operator, and has the
+// tier premium and an active subscription. The name must have 1 to 100 characters.
+//
+// SetUp returns ErrSetUp if an organisation exists, and ErrSetupLink if the link cannot be used. Of several callers with the same link, only one
+// succeeds.
 func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	var out Setup
 	if err := CheckName("organisation", name); err != nil {

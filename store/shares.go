@@ -25,9 +25,9 @@ type Share struct {
 	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareOpenedInterval; nil if the page was never opened
 }
 
-// Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, for the
-// hash of a private collection and for a share page that has expired. All cases run the same statements, so that a visitor cannot tell them
-// apart by the duration of the answer.
+// Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, a private
+// collection or an expired share page. In all cases it runs the same statements, so that a visitor cannot tell them apart by the duration of the
+// answer.
 func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {

@@ -25,11 +25,11 @@ type Options struct {
 	ReadURL string
 	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, the clock of this machine is
-	// compared with the clock of PostgreSQL. While the two clocks differ too much, no scheduled job runs and no old rows are deleted.
+	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, no scheduled job runs and no old rows
+	// are deleted while Now and the clock of PostgreSQL differ too much.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or
-	// an idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL also ends
+	// statements and idle transactions a few seconds after Timeout, and the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger

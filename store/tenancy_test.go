@@ -137,8 +137,8 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The unknown ids are created right after the ids of the other organisation. So in a list that is sorted by id, the unknown ids and the ids
-		// of the other organisation come before the ids of the calling organisation.
+		// The unknown ids are created right after the ids of the other organisation and before those of the calling organisation. So both have
+		// the same place in a list that is sorted by id.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
@@ -177,7 +177,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation must not change", name, i)
 				}
 				if !slices.Contains(methodsWithoutIDs, name) && own == want {
-					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call must change rows, because its answer does not depend on the ids in the arguments", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: known ids must give another answer than unknown ids, or must change rows", name, i)
 				}
 			}
 		}

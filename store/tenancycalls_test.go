@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org. The key is the name of the method. A call passes references, which are ids, links and names, to the
-// method. The first references of a call can belong to another organisation. The second references belong to the calling organisation.
+// tenantCalls has calls of every method of Org, by the method's name. A call passes ids, links and names to the method. Those in x can belong to
+// another organisation. Those in mine belong to the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {

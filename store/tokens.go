@@ -215,9 +215,9 @@ func (n NewToken) toRow(org uuid.UUID, now db.Instant) (tokenRow, string, error)
 	return row, secret, nil
 }
 
-// CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
-// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It does not apply the limit MaxTokens,
-// because only the operator of the installation can call it.
+// CreateToken creates a token for an organisation and returns the token and its secret, which cannot be read again later. If validity is 0, the
+// token does not expire. It returns ErrNotFound for an unknown organisation. The limit MaxTokens does not apply, because only the operator of
+// the installation can call CreateToken.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.toRow(org, s.db.Now())
 	if err != nil {
@@ -231,8 +231,10 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 }
 
 // CreateToken creates a token and returns the token and its secret, which cannot be read again later. It returns *TooManyTokensError if the
-// organisation has MaxTokens tokens. If a token with n.ID exists, an earlier attempt of the same request created it, but the server crashed
-// before it answered. CreateToken then gives this token a new secret, because the caller never received the first one.
+// organisation has MaxTokens tokens.
+//
+// If an earlier attempt of the same request already created a token with n.ID, that token gets a new secret, because the caller never received
+// the first one.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
 	row, secret, err := n.toRow(o.id, o.s.db.Now())
 	if err != nil {

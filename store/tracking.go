@@ -26,10 +26,10 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// The videos of the first Immediate links are fetched with the highest priority, the interactive lane. The other videos are also due
-	// immediately, but with the lower priority Lane.
+	// Immediate is how many videos are fetched with the highest priority, the interactive lane, in the order of Links. The other videos are also
+	// due immediately, but with the lower priority Lane.
 	Immediate int
-	// The videos of the first Enqueue links are added to the fetch queue. The other videos are saved as pending and are not fetched.
+	// Enqueue is how many videos are added to the fetch queue, in the order of Links. The other videos are saved as pending and are not fetched.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -46,9 +46,9 @@ type Tracked struct {
 	Already  bool // the organisation already tracked the video
 }
 
-// Track tracks videos and returns a result for each link, in the order of the links. Concurrent equal requests track each video once. A
-// stopped video is tracked again and keeps its id. Track is one transaction: after an error no video is tracked. It returns a
-// *NotFoundError for unknown collections.
+// Track tracks videos and returns a result for each link, in the order of the links. A stopped video is tracked again and keeps its id.
+// Concurrent equal requests track each video once. Track is one transaction: after an error no video is tracked. It returns a *NotFoundError for
+// unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
@@ -90,8 +90,8 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// addAccounts returns the statements that insert the missing accounts of the links. The map has the ids of the accounts that exist, with AccountKey as
-// the key. addAccounts adds the ids of the new accounts to the map. It returns no statement if no account is missing.
+// addAccounts returns the statements that insert the missing accounts of the links, or none if no account is missing. The map has the ids of the
+// accounts that exist, with AccountKey as the key. addAccounts adds the ids of the new accounts to it.
 func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
 	var accounts []Account
 	for _, l := range links {
@@ -147,8 +147,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, db.RunWrites(t.Tx, append(writes, enqueue...)...)
 }
 
-// trackStoredVideos handles the videos of a request that are already stored. It marks them as tracked by their own links. It returns a result for each
-// link, and the number of videos that were stopped and are now tracked again. The result of a link whose video is not stored is the zero value.
+// trackStoredVideos marks those videos of a request that are already stored as tracked by their own links. It returns the result of each link,
+// which is the zero value if the link's video is not stored. It also returns how many of the videos were stopped and are now tracked again.
 func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
@@ -189,8 +189,8 @@ func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUI
 	return v
 }
 
-// videoChange says what changes in the row of a stored video if a request tracks the video by its own link. The zero value changes only the mark that
-// the video is tracked by its own link.
+// videoChange says how the row of a stored video changes if a request tracks the video by its own link. In every case, the video is marked as
+// tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
 	pending bool // the stopped video is saved as pending and not fetched; can be true only if the video was stopped before
@@ -214,9 +214,9 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts that now
-// have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop the tracking of these
-// videos, because this transaction has locked the organisation by raising its version.
+// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
+// that now have the handles in the links, with AccountKey as the key. This transaction has locked the organisation, so no other transaction can
+// start or stop the tracking of these videos.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -258,8 +258,8 @@ func NewVideo(org uuid.UUID, l link.Link, accountIDs map[string]uuid.UUID, now d
 	return v
 }
 
-// firstFetch returns when the video of the link with the index i is fetched for the first time. It also returns why no configured source can fetch the
-// video, or "" if a source can fetch it.
+// firstFetch returns when the video of the link with the index i is fetched for the first time. The second result says why no configured source
+// can fetch the video, or is "".
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -271,9 +271,9 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 	return now, unsupported
 }
 
-// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos that are
-// saved but not fetched. The slice results has the result for each link of the request. The map storedBefore has the videos that the organisation had
-// before this request.
+// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos
+// that are saved but not fetched. The results have the order of the links. The map storedBefore has the videos that the organisation had before
+// this request.
 func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -310,9 +310,8 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video. These are unknown
-// videos, videos of another organisation, and videos that are already stopped. If allOrNothing is true and there are such refs, StopVideos stops
-// nothing.
+// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video: an unknown video,
+// a video of another organisation, or a video that is already stopped. If allOrNothing is true and there are such refs, it stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
@@ -330,8 +329,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
-// updates the totals of the organisation. The given accounts must include the accounts of all these videos.
+// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions, recomputes the statistics of accounts, and
+// updates the totals of the organisation. The parameter accounts must include the accounts of all these videos.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)

@@ -259,9 +259,8 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 	})
 }
 
-// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL without
-// Citus, one statement inserts all new rows. On Citus, one more statement reads which organisations still track the targets. In this test, there are
-// no such organisations, so no statement reads their tiers.
+// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL
+// without Citus, one statement inserts all new rows. On Citus, one more statement reads which organisations still track the targets.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
 	most := map[string]map[string]int{

@@ -245,10 +245,9 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// addCollectionConditions adds the query's conditions on collections to a database query. If query.CollectionID is set, a video must be in this
-// collection. If query.Collections is set, the video must be in at least one of these collections. If inOrder is true, the database reads the videos in the order of the
-// list and looks up the collections of each video. If inOrder is false, the database reads the videos of the collections and sorts them. It returns
-// ErrNotFound if the collection query.CollectionID is unknown.
+// addCollectionConditions adds the query's conditions on collections to a database query: a video must be in query.CollectionID, and in at least
+// one of query.Collections, if they are set. It returns ErrNotFound if the collection query.CollectionID is unknown. For inOrder, see
+// limitVideosToCollections.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
@@ -266,8 +265,8 @@ func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeVideos sets the fields of videos that are not columns of the table. If the labels take more than maxBytes in JSON, it may leave
-// out the last videos. It returns the number of completed videos, and the number of bytes that their labels take in JSON.
+// completeVideos sets the fields of videos that are not columns of the table. It returns the number of completed videos, and the number of bytes
+// that their labels take in JSON. If the labels of all videos take more than maxBytes, the last videos may be left out.
 func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {

@@ -211,30 +211,30 @@ func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	return out
 }
 
-// drawOptional draws nil in four of five cases, and one of the values in one of five cases.
-func drawOptional[T any](t *rapid.T, name string, values ...T) *T {
+// randomOptional returns nil in four of five cases, and otherwise one of the values.
+func randomOptional[T any](t *rapid.T, name string, values ...T) *T {
 	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil
 	}
 	return new(rapid.SampledFrom(values).Draw(t, name))
 }
 
-func (lib library) drawQuery(t *rapid.T) store.VideoQuery {
+func (lib library) randomQuery(t *rapid.T) store.VideoQuery {
 	some := lib.videos[rapid.IntRange(0, len(lib.videos)-1).Draw(t, "a video")]
 	instant, day := lib.videos[0].CreatedAt.Add(8*time.Minute), lib.videos[0].CreatedAt.Day()
 	q := store.VideoQuery{
-		Username: drawOptional(t, "username", "ann", "bob", "nobody", ""), Platform: drawOptional(t, "platform", link.TikTok, link.YouTube, link.Facebook),
-		LinkedAccountID: drawOptional(t, "account", store.NewID(), *lib.videos[1].LinkedAccountID),
-		Link:            drawOptional(t, "link", link.Link{Platform: some.Platform, ID: some.ExternalID}),
-		UploadedFrom:    drawOptional(t, "uploaded from", day-3, day-2, day), UploadedTo: drawOptional(t, "uploaded to", day-4, day-1, day),
-		UpdatedFrom: drawOptional(t, "updated from", instant, instant.Add(time.Minute)), UpdatedTo: drawOptional(t, "updated to", instant, instant.Add(-time.Minute)),
-		Shop: drawOptional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: drawOptional(t, "has metrics", true, false),
-		Hashtag: drawOptional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: drawOptional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
+		Username: randomOptional(t, "username", "ann", "bob", "nobody", ""), Platform: randomOptional(t, "platform", link.TikTok, link.YouTube, link.Facebook),
+		LinkedAccountID: randomOptional(t, "account", store.NewID(), *lib.videos[1].LinkedAccountID),
+		Link:            randomOptional(t, "link", link.Link{Platform: some.Platform, ID: some.ExternalID}),
+		UploadedFrom:    randomOptional(t, "uploaded from", day-3, day-2, day), UploadedTo: randomOptional(t, "uploaded to", day-4, day-1, day),
+		UpdatedFrom: randomOptional(t, "updated from", instant, instant.Add(time.Minute)), UpdatedTo: randomOptional(t, "updated to", instant, instant.Add(-time.Minute)),
+		Shop: randomOptional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: randomOptional(t, "has metrics", true, false),
+		Hashtag: randomOptional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: randomOptional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
 		IncludeRemoved: rapid.Bool().Draw(t, "include removed"),
 		Order:          store.Order{Column: rapid.SampledFrom(orderColumns()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
-		CollectionID:   drawOptional(t, "collection", lib.ids...),
+		CollectionID:   randomOptional(t, "collection", lib.ids...),
 	}
-	if names := drawOptional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
+	if names := randomOptional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
 		q.Collections = *names
 	}
 	return q
@@ -298,7 +298,7 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 		require.Equal(t, lib.expectedVideos(both), storetest.ListVideos(t, lib.org, both).Videos, "a query with both CollectionID and Collections")
 		rapid.Check(t, func(rt *rapid.T) {
 			for range 4 {
-				q := lib.drawQuery(rt)
+				q := lib.randomQuery(rt)
 				want := idsOf(lib.expectedVideos(q))
 				q.Window = store.Window{Limit: 5000}
 				page := storetest.ListVideos(t, lib.org, q)

@@ -73,9 +73,9 @@ type NewWebhook struct {
 	Secret      []byte      // the encrypted secret
 }
 
-// CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. If a webhook with n.ID exists, an earlier
-// attempt of the request made it, but the server crashed before it answered. In this case, the webhook only gets the secret n.Secret.
-// CreateWebhook returns *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
+// CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. It returns *TooManyWebhooksError if the
+// organisation has MaxWebhooks webhooks. If an earlier attempt of the same request already made a webhook with n.ID, CreateWebhook only gives it
+// the secret n.Secret.
 func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
 	now := o.s.db.Now()
 	if n.ID == uuid.Nil {
@@ -202,10 +202,11 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for PreviousSecretLife. It
-// returns the changed webhook, or ErrNotFound. effectID is the EffectID of the request's IdempotencyKey, or zero. An earlier attempt of the same
-// request can already have replaced the secret, if the server crashed before it answered. The caller then never received the secret of that attempt.
-// In this case RotateWebhookSecret replaces only that secret, and does not change the previous secret.
+// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook or ErrNotFound. For PreviousSecretLife,
+// deliveries are also signed with the previous secret.
+//
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already replaced the secret,
+// RotateWebhookSecret replaces only that secret, which the caller never received, and keeps the previous secret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -226,8 +227,10 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 }
 
 // TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for an
-// unknown id, and ErrWebhookDisabled if the webhook is disabled. effectID is the EffectID of the request's IdempotencyKey, or zero. If the webhook
-// already has a delivery whose id is effectID, an earlier attempt of the request made this delivery, and TestWebhook only returns it.
+// unknown id, and ErrWebhookDisabled if the webhook is disabled.
+//
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request made the delivery, TestWebhook
+// only returns it.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
@@ -254,9 +257,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery whose id is effectID,
-// enabledWebhook also returns this delivery. In this case, an earlier attempt of the request made the delivery, but the server crashed before it
-// answered. If the webhook has no such delivery and is disabled, enabledWebhook returns ErrWebhookDisabled.
+// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If an earlier attempt of the same request made a
+// delivery to the webhook, whose id is then effectID, it also returns this delivery. Without such a delivery, it returns ErrWebhookDisabled for
+// a disabled webhook.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
@@ -275,10 +278,11 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have the same
-// event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. effectID is the
-// EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery whose id is effectID, an earlier attempt of the request
-// made this delivery, and ReplayDelivery only returns it.
+// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have the
+// same event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled.
+//
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request made the new delivery,
+// ReplayDelivery only returns it.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {

@@ -55,7 +55,7 @@ func (r *release) writeTar(out io.Writer, files []packed) error {
 	return errors.Join(archive.Close(), compressed.Close())
 }
 
-// addToTar adds a file to a tar archive. In the archive, ownerID is the id of the file's owner and of its group.
+// addToTar adds a file to a tar archive. ownerID is the id of the file's owner and group in the archive.
 func (r *release) addToTar(archive *tar.Writer, file packed, ownerID int) error {
 	info, err := os.Stat(file.path)
 	if err != nil {

@@ -203,8 +203,7 @@ func requireUpWorks(t *testing.T, archive string, r release) {
 }
 
 // requireImage checks the container image in the folder out/image. The folder must be a valid OCI image layout. The image must have an
-// unprivileged user, and its programs must run. Its health check must succeed if a server answers with 200, and fail if the server answers
-// with 503.
+// unprivileged user, and its programs must run. The health check must succeed if a server answers with 200, and fail if it answers with 503.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := requireValue[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))

@@ -19,7 +19,7 @@ import (
 // user is the id of the operating system user that runs the programs in a container.
 const user = 65532
 
-// image describes the variant of the container image for one platform.
+// image is the container image for one platform. The images of all platforms are variants of one multi-platform image.
 type image struct {
 	target
 	folder string // folder with the programs that were built for this platform
@@ -40,8 +40,8 @@ func (r *release) writeImages(images []image) error {
 	return err
 }
 
-// newImage returns the variant of the container image for one platform. The image contains only the programs and the folders /data and
-// /tmp. It needs no files of root certificates, because the programs contain them.
+// newImage returns the container image for one platform. The image contains only the programs and the folders /data and /tmp. It has no files
+// of root certificates, because the programs themselves contain these certificates.
 func (r *release) newImage(i image) (v1.Image, error) {
 	content, err := r.layerContent(i)
 	if err != nil {

@@ -59,8 +59,8 @@ type testCase struct {
 	on map[string]string // a map from the name of an engine to the outcome on this engine
 }
 
-// cases returns the tests that run on several database engines, sorted by package and name. Such a test has the name of an engine in its
-// own name, and has no subtests.
+// cases returns the tests that run on several database engines, sorted by package and name. The name of such a test contains the name of an
+// engine, and the test has no subtests.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -127,9 +127,8 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// printReport prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that must
-// run on every database engine. If a test case did not pass on an engine, printReport returns an error that names the test case. If opts.short is
-// true, a skipped test case counts as passed.
+// printReport prints a table with a line for each package and, below it, a line for each of its test cases. It returns an error that names the
+// test cases that did not pass on every engine. If opts.short is true, a skipped test case counts as passed.
 func printReport(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {

@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// options say what is required of a run of the tests.
+// options are the requirements that a test run must meet.
 type options struct {
 	// engines are the database engines on which every test case must run. If the list is empty, the command does not check the engines and prints
 	// no table.

@@ -71,7 +71,7 @@ func (p *printer) addEvent(e event) {
 			return
 		}
 		p.ended++
-		if out.ended[e.Test] != "fail" { // a test can run several times (-count); one failed run is enough
+		if out.ended[e.Test] != "fail" { // a test can run several times (-count), and has failed if one run failed
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {
@@ -95,8 +95,8 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out a line of a test in a failed package. It leaves out the lines of tests that passed or were
-// skipped, and lines that only mark progress. It prints the output of a test that did not end, because the test may have crashed the process.
+// isLeftOut reports whether the printer leaves out a line of a test in a failed package: a line of a test that passed or was skipped, or a line
+// that only marks progress. The output of a test that did not end is printed, because the test may have crashed the process.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

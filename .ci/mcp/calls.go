@@ -1,7 +1,7 @@
 package main
 
-// call is one call of an MCP tool. Each argument is a text NAME=VALUE, as on the command line of the MCP inspector. An argument can contain a
-// name in braces, such as {video}. The value that an earlier call has saved under this name replaces the name and its braces.
+// call is one call of an MCP tool. Each argument is a text NAME=VALUE, as on the command line of the MCP inspector. A name in braces in an
+// argument, such as {video}, stands for the value that an earlier call has saved under this name.
 type call struct {
 	tool      string
 	arguments []string

@@ -207,8 +207,8 @@ func (j checker) runInspector(ctx context.Context, result any, args ...string) e
 	return json.Unmarshal(out, result)
 }
 
-// stringAt returns the string at a path in a decoded JSON value. Each element of the path is the name of a member of an object. For an
-// array, stringAt takes the first entry and ignores the name. It returns false if there is no such string.
+// stringAt follows a path of member names in a decoded JSON value and returns the string at its end. At an array, it takes the first entry and
+// ignores the name. It returns false if there is no such string.
 func stringAt(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

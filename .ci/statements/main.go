@@ -97,7 +97,7 @@ type engineCounts struct {
 	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
-// route is a function of the store together with the nodes of Citus on which some of its statements run.
+// route is a function of the store, with the nodes of Citus that run the function's statements.
 type route struct {
 	file, function string
 	nodes          storetest.Nodes
@@ -115,8 +115,8 @@ type page struct {
 	routes  map[route]*routeStatements
 }
 
-// addStatement adds a statement. It also checks each mutant of the statement, and returns an error if the check accepts a mutant that it must
-// refuse. addStatement returns an error too if a statement for Citus is sent to the shards of several organisations.
+// addStatement adds a statement. It returns an error if a statement for Citus is sent to the shards of several organisations, or if the check
+// accepts a mutant of the statement that it must refuse.
 func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {

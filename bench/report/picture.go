@@ -13,7 +13,7 @@ const (
 	barLeft   = 440.0 // x coordinate at which the bars begin
 	barWidth  = 380.0 // width of the longest bars
 	rowHeight = 20.0
-	maxShare  = 2.0 // highest share (ratio divided by goal) that a bar can show; every higher share has a bar of this length
+	maxShare  = 2.0 // highest share (ratio divided by goal) that a bar can show; a bar for a higher share is cut off here
 )
 
 const style = `  <style>

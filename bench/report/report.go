@@ -49,8 +49,9 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// Lowest is the lowest ratio that any server could reach, if the measured step is an HTTP request and the limit is not: the time of the
-	// limit plus the time of a request to a server that uses only net/http, divided by the time of the limit. It is 0 if it is not known.
+	// Lowest is the lowest ratio that any server could reach: the time of the limit plus the time of a request to a server that uses only
+	// net/http, divided by the time of the limit. It is 0 if it is not known. Only cases that compare an HTTP request with a step without HTTP
+	// have it.
 	Lowest float64 `json:"lowest,omitempty"`
 }
 

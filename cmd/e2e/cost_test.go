@@ -110,7 +110,7 @@ func (m *meter) memorySize(name string) (int64, error) {
 	return kilobytes << 10, err
 }
 
-// reusableMemory returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use
+// reusableMemory returns the size in bytes of the resident heap memory that the server's Go runtime does not use at present. A request can use
 // this memory without increasing the resident size, so the meter counts it as free.
 func (m *meter) reusableMemory(t *testing.T) int64 {
 	t.Helper()

@@ -86,7 +86,7 @@ type csvFile struct {
 	server              int64 // growth of the server's memory in bytes
 	client              int64 // highest memory of the downloading program in bytes
 	cells, formulas     int
-	numbers, nonNumbers int // the numbers and the other values in the numeric columns
+	numbers, nonNumbers int // numbers and other values in the numeric columns
 }
 
 // maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of
@@ -147,7 +147,7 @@ func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	began := time.Now()
 	p := startProgram(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
-	for running := true; running; { // read VmHWM while the program runs: the peak that is known after its end includes memory of the test process
+	for running := true; running; { // read VmHWM while the program runs: the peak that the system reports at the program's end includes memory of the test process
 		select {
 		case <-p.done:
 			running = false

@@ -67,7 +67,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	workers.Go(func() { run.takeSamples(ctx, t, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
-	run.sent = c.callAll(ctx, run.limits, requestSpecs)
+	run.sent = c.callAllOperations(ctx, run.limits, requestSpecs)
 	workers.Wait()
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
@@ -179,9 +179,9 @@ func (o *outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// callAll sends requests for every operation of the API at even intervals until ctx ends, as often as the rate limit of the operation allows.
+// callAllOperations sends requests for every operation of the API at even intervals until ctx ends, as often as the rate limit of the operation allows.
 // Then it waits for the remaining responses.
-func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
+func (c *customer) callAllOperations(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()
 	slots := make(chan struct{}, maxInFlight)

@@ -57,17 +57,17 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of objects that the run created, so that takeCreated can return them later. objectKind is the kind of the
+// addCreatedObjects stores links or ids of objects that the run created, so that takeCreatedObjects can return them later. objectKind is the kind of the
 // objects, such as "tokens".
-func (c *customer) addCreated(objectKind string, values ...string) {
+func (c *customer) addCreatedObjects(objectKind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[objectKind] = append(c.made[objectKind], values...)
 }
 
-// takeCreated removes and returns up to n of the values that addCreated has stored for the given kind. If no value is stored, it returns
+// takeCreatedObjects removes and returns up to n of the values that addCreatedObjects has stored for the given kind. If no value is stored, it returns
 // only fallback.
-func (c *customer) takeCreated(kind string, n int, fallback string) []string {
+func (c *customer) takeCreatedObjects(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have := c.made[kind]
@@ -93,8 +93,7 @@ func jsonList(values []string) string {
 	return jsonStrings(len(values), func(i int) string { return values[i] })
 }
 
-// newAccountLink returns the link of an account that no test has tracked. Functions that list links call it with the index of the link,
-// which it ignores.
+// newAccountLink returns the link of an account that no test has tracked. It ignores its argument, the index of the link in a list.
 func newAccountLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
@@ -120,13 +119,13 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			for i := range links {
 				links[i] = link(i)
 			}
-			return requestSpec{method: http.MethodPost, path: path, keyed: true, onSuccess: func([]byte) { c.addCreated(kind, links...) },
+			return requestSpec{method: http.MethodPost, path: path, keyed: true, onSuccess: func([]byte) { c.addCreatedObjects(kind, links...) },
 				body: `{"label_ids":[` + fmt.Sprintf("%q", c.collections[0]) + `],"links":` + jsonList(links) + `}`}
 		}
 	}
 	stopAll := func(path, kind string) func(n int) requestSpec {
 		return func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: path, body: `{"ids":` + jsonList(c.takeCreated(kind, 500, uuid.NewString())) + `}`}
+			return requestSpec{method: http.MethodDelete, path: path, body: `{"ids":` + jsonList(c.takeCreatedObjects(kind, 500, uuid.NewString())) + `}`}
 		}
 	}
 	track := func(path, kind, id string, link func(int) string) func(int) requestSpec {
@@ -138,21 +137,21 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 					var made map[string]any
 					decodeJSON(t, body, &made)
 					if rand.IntN(2) == 0 {
-						c.addCreated(kind+" links", url)
+						c.addCreatedObjects(kind+" links", url)
 					} else {
-						c.addCreated(kind+" ids", fmt.Sprint(made[id]))
+						c.addCreatedObjects(kind+" ids", fmt.Sprint(made[id]))
 					}
 				}}
 		}
 	}
 	stop := func(path, kind string) func(int) requestSpec {
 		return func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: path, body: fmt.Sprintf(`{"id":%q}`, c.takeCreated(kind+" links", 1, uuid.NewString())[0])}
+			return requestSpec{method: http.MethodDelete, path: path, body: fmt.Sprintf(`{"id":%q}`, c.takeCreatedObjects(kind+" links", 1, uuid.NewString())[0])}
 		}
 	}
 	stopByID := func(path, kind string) func(int) requestSpec {
 		return func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: path + c.takeCreated(kind+" ids", 1, uuid.NewString())[0]}
+			return requestSpec{method: http.MethodDelete, path: path + c.takeCreatedObjects(kind+" ids", 1, uuid.NewString())[0]}
 		}
 	}
 	members := func(method, path, member string, ids []string) func(int) requestSpec {
@@ -171,9 +170,9 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	// webhook returns the path of a webhook that the run created. If there is none yet, the path has an unknown id.
 	webhook := func() string {
 		unknown := uuid.NewString()
-		id := c.takeCreated("webhooks", 1, unknown)[0]
+		id := c.takeCreatedObjects("webhooks", 1, unknown)[0]
 		if id != unknown {
-			c.addCreated("webhooks", id)
+			c.addCreatedObjects("webhooks", id)
 		}
 		return "/webhooks/" + id
 	}
@@ -197,18 +196,18 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		"getCollectionHistory":    get(func() string { return collection() + "/history?include_children=true" }),
 		"getCollectionStatistics": get(func() string { return collection() + "/statistics?include_children=true" }),
 		"listReports":             get(func() string { return collection() + "/reports?limit=5000" }),
-		"getReport":               get(func() string { return "/reports/" + c.takeCreated("reports", 1, uuid.NewString())[0] }),
+		"getReport":               get(func() string { return "/reports/" + c.takeCreatedObjects("reports", 1, uuid.NewString())[0] }),
 		"listTokens":              fixed("/tokens"),
 		"createToken": func(int) requestSpec {
 			return requestSpec{method: http.MethodPost, path: "/tokens", body: fmt.Sprintf(`{"name":%q,"scopes":["read","write","admin"]}`, strings.Repeat("n", 100)), keyed: true,
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decodeJSON(t, body, &made)
-					c.addCreated("tokens", made.ID)
+					c.addCreatedObjects("tokens", made.ID)
 				}}
 		},
 		"revokeToken": func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: "/tokens/" + c.takeCreated("tokens", 1, uuid.NewString())[0]}
+			return requestSpec{method: http.MethodDelete, path: "/tokens/" + c.takeCreatedObjects("tokens", 1, uuid.NewString())[0]}
 		},
 		"listWebhooks": fixed("/webhooks"),
 		"createWebhook": func(int) requestSpec {
@@ -216,7 +215,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decodeJSON(t, body, &made)
-					c.addCreated("webhooks", made.ID)
+					c.addCreatedObjects("webhooks", made.ID)
 				}}
 		},
 		"getWebhook": get(webhook),
@@ -224,7 +223,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			return requestSpec{method: http.MethodPatch, path: webhook(), body: `{"description":"x"}`}
 		},
 		"deleteWebhook": func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: "/webhooks/" + c.takeCreated("webhooks", 1, uuid.NewString())[0]}
+			return requestSpec{method: http.MethodDelete, path: "/webhooks/" + c.takeCreatedObjects("webhooks", 1, uuid.NewString())[0]}
 		},
 		"testWebhook":           func(int) requestSpec { return requestSpec{method: http.MethodPost, path: webhook() + "/test"} },
 		"rotateWebhookSecret":   func(int) requestSpec { return requestSpec{method: http.MethodPost, path: webhook() + "/rotate-secret"} },
@@ -238,7 +237,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decodeJSON(t, body, &made)
-					c.addCreated("reports", made.ID)
+					c.addCreatedObjects("reports", made.ID)
 				}}
 		},
 		"trackVideo":               track("/videos", "video", "videoId", newVideoLink),
@@ -262,7 +261,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decodeJSON(t, body, &made)
-					c.addCreated("collections", made.ID)
+					c.addCreatedObjects("collections", made.ID)
 				}}
 		},
 		"updateCollection": func(int) requestSpec {
@@ -270,7 +269,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 				uuid.NewString(), strings.Repeat("x", 16_000))}
 		},
 		"deleteCollection": func(int) requestSpec {
-			return requestSpec{method: http.MethodDelete, path: "/collections/" + c.takeCreated("collections", 1, uuid.NewString())[0]}
+			return requestSpec{method: http.MethodDelete, path: "/collections/" + c.takeCreatedObjects("collections", 1, uuid.NewString())[0]}
 		},
 	}
 }

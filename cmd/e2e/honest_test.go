@@ -30,8 +30,8 @@ const honestOrganisations = 48
 // honestCallers sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
 type honestCallers struct {
 	tokens []string
-	videos []string // id of one video of each organisation
-	links  []string // links of these videos
+	videos []string // one video id for each organisation
+	links  []string // link of each video in videos
 	client *http.Client
 }
 

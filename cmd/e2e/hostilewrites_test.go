@@ -44,8 +44,7 @@ func hostileBulkCases() []hostileCase {
 	}
 }
 
-// newVideoLink returns the link of a video that no test has tracked. Functions that list links call it with the index of the link, which it
-// ignores.
+// newVideoLink returns the link of a video that no test has tracked. It ignores its argument, the index of the link in a list.
 func newVideoLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"

@@ -20,8 +20,8 @@ const (
 )
 
 // The test kills server and collector while the server handles requests with many links. If a request got a successful response, all its links
-// must be tracked. In all other cases, either all or none of its links must be tracked. In each round, the programs are killed after a different
-// number of responses, so that requests and fetches are interrupted at different stages.
+// must be tracked. Otherwise, all or none of its links must be tracked. Each round kills the programs after a different number of responses, to
+// interrupt requests and fetches at different stages.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -45,7 +45,7 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that were tracked during the backup and are not in it, because it has the state at its beginning
+	later         int           // videos that were tracked during the backup but are missing from it, because a backup has the state at its start
 	points        int           // points that the collector stored during the backup
 }
 
@@ -127,7 +127,7 @@ type moveWriter struct {
 	index         int
 	sent          atomic.Int64 // number of videos in all requests
 	acknowledged  atomic.Int64 // number of videos in the acknowledged requests
-	slowestMicros atomic.Int64 // the longest time from a request to its acknowledgement since the last reset by the test
+	slowestMicros atomic.Int64 // the longest time from a request to its acknowledgement; the test resets it to 0
 }
 
 // videoLink returns the link of the writer's video with the number n.

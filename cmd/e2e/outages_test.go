@@ -28,9 +28,9 @@ var (
 
 const (
 	outageWriters = 3 // goroutines that track videos
-	// requestsOfOutage is the number of requests that must get the expected answer during each outage. It is also the number of requests that
-	// must succeed between two outages.
-	requestsOfOutage = 20
+	// requestsPerOutage is the number of requests that must get the expected answer during each outage, and the number of requests that must
+	// succeed between two outages.
+	requestsPerOutage = 20
 )
 
 // outage describes how a part of the system fails and works again while callers send requests.
@@ -294,7 +294,7 @@ func (r *outageRun) addUnexpectedAnswer(request string, a response, err error) {
 	}
 }
 
-// awaitGrowth waits until a count has grown by requestsOfOutage. selectCount returns this count.
+// awaitGrowth waits until a count has grown by requestsPerOutage. selectCount returns this count.
 func (r *outageRun) awaitGrowth(t *testing.T, selectCount func(outageCounts) int) {
 	t.Helper()
 	first := -1
@@ -304,7 +304,7 @@ func (r *outageRun) awaitGrowth(t *testing.T, selectCount func(outageCounts) int
 		if first < 0 {
 			first = selectCount(r.counts)
 		}
-		if selectCount(r.counts) >= first+requestsOfOutage {
+		if selectCount(r.counts) >= first+requestsPerOutage {
 			return ""
 		}
 		return fmt.Sprintf("%s: too few requests got the expected answer: %+v; unexpected answers: %v", r.name, r.counts, r.problems)

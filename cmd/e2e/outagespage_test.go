@@ -43,7 +43,7 @@ func outagesPage(results []outageCounts, machine string) string {
 
 The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
 `+
-		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsOfOutage, formatThousands(limited), machine, *outagesCount)
+		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsPerOutage, formatThousands(limited), machine, *outagesCount)
 	return b.String()
 }
 

@@ -46,7 +46,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	return "http://" + regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)[1]
 }
 
-// firingAlerts returns the number of firing alerts for each name of an alert.
+// firingAlerts returns the number of firing alerts, by the name of the alert.
 func firingAlerts(t *testing.T, base string) map[string]int {
 	t.Helper()
 	var answer struct {

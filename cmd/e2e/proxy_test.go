@@ -293,7 +293,7 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 		}
 		var p400 struct{ Code string }
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
-		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link with this code, because DELETE accepts only ids in the path. The code shows that the proxy did not change the link.")
+		require.Equal(t, "invalid_request", p400.Code, "DELETE accepts only ids in the path, so the server must answer with this code if the proxy did not change the link")
 	})
 	t.Run("links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
 	t.Run("request bodies of all sizes and methods", func(t *testing.T) {

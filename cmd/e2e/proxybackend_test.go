@@ -67,7 +67,7 @@ func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 }
 
 // The test has two servers. One of them answers requests for /readyz with status 503, as a ReelTally server does while it shuts down. The proxy
-// must send no requests to it. The test leaves out nginx, which does not request /readyz.
+// must send no requests to this server. The test leaves out nginx, which does not request /readyz.
 func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -90,7 +90,7 @@ func startReelTallyWithMake(t *testing.T, dir string) *boottest.Output {
 	return output
 }
 
-// decodeJSONValues splits a text into the JSON values that follow one another in it.
+// decodeJSONValues returns the JSON values that follow one another in a text.
 func decodeJSONValues(t *testing.T, text string) []json.RawMessage {
 	t.Helper()
 	var values []json.RawMessage

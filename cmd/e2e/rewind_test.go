@@ -214,8 +214,8 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 	require.Len(t, r.listVideos(t), 160)
 }
 
-// After a mistake, the commands of docs/operating.md must restore exactly the data that the database had at a given time before the mistake. They
-// must also do so if PostgreSQL was killed before it archived the newest part of its log.
+// After a mistake, the commands of docs/operating.md must restore exactly the data that the database had at a given time before the mistake,
+// even if PostgreSQL was killed before it archived the newest part of its log.
 func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -99,9 +99,8 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	require.Len(t, ids, sdkVideos)
 }
 
-// goEnvironment returns environment variables for the go command. With these variables, go downloads the module of this repository from
-// s.clone instead of github.com. For all other modules, it uses the module cache of the test as a module proxy. It stores what it downloads
-// in a new module cache.
+// goEnvironment returns environment variables for the go command. With them, go gets the module of this repository from s.clone instead of
+// github.com, and all other modules from the module cache of the test. It stores both in a new module cache.
 func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	t.Helper()
 	var set struct{ GOMODCACHE, GOPROXY string }

@@ -42,8 +42,8 @@ func faultOfEvent(n int) string {
 	return ""
 }
 
-// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It
-// refuses a few events a second time. It refuses no event a third time, because ReelTally waits five minutes before the fourth attempt.
+// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event, and
+// sometimes at the second. It never fails at the third, because ReelTally waits five minutes before the fourth attempt.
 type eventReceiver struct {
 	*httptest.Server
 

@@ -31,9 +31,8 @@ var (
 // webhookBulk is the number of links in one request of a webhookRun.
 const webhookBulk = 25
 
-// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has two
-// servers. On SQLite, it has one, because SQLite is for a single server: if several programs write all the time, another program may be unable to
-// start.
+// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. It has two servers on
+// PostgreSQL, and one on SQLite: if several programs write to SQLite all the time, another program may be unable to start.
 type webhookRun struct {
 	*stack
 	receiver *eventReceiver
@@ -63,9 +62,9 @@ type webhookResult struct {
 	duration                 time.Duration
 }
 
-// The test kills servers and the collector while the collector records events of fetches, the servers record events of stopped videos, and
-// the servers send events to a receiver that often fails. For each stored change, one event must arrive. It may arrive several times,
-// always with the same id and a valid signature. No other event may arrive.
+// The test kills servers and the collector while they record events of fetches and stopped videos, and send events to a receiver that often
+// fails. For each stored change, one event must arrive. It may arrive several times, always with the same id and a valid signature. No other
+// event may arrive.
 //
 // Requirements in docs/coverage.md: 14.5-06
 func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
@@ -83,9 +82,9 @@ func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			w := startWebhookRun(t, engine)
-			w.killDuring(t, *webhooksKills/2, []string{"server", "collector"}, w.trackAll)
+			w.killProcessesDuring(t, *webhooksKills/2, []string{"server", "collector"}, w.trackAll)
 			w.awaitFetches(t)
-			w.killDuring(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
+			w.killProcessesDuring(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
 			w.awaitDeliveries(t)
 			result := w.compareEvents(t)
 			result.engine, result.duration = engine, time.Since(start)
@@ -138,9 +137,9 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// killDuring calls doWork. While doWork runs, killDuring kills and restarts n processes: those with the given names, in turn. Between two
-// kills, it waits until the receiver has got some events. So the kills are distributed over the whole time.
-func (w *webhookRun) killDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
+// killProcessesDuring calls doWork. Meanwhile, it kills and restarts a process n times: the processes with the given names, in turn. Between two kills,
+// it waits until the receiver has got some events, so that the kills are distributed over the whole time.
+func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -341,7 +340,7 @@ func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 		repeated += n - 1
 	}
 	for _, key := range changes {
-		require.Len(t, r.events[key], 1, "the change %v must have one event: repeated deliveries must have the same id", key)
+		require.Len(t, r.events[key], 1, "the change %v must have one event id, however often the event was delivered", key)
 	}
 	return webhookResult{videos: len(changes) / 2, events: len(r.times), requests: r.requests, repeated: repeated, kills: w.kills, faults: r.faults}
 }

@@ -55,9 +55,9 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes. The functions
-// sendVideos and sendAccounts send one request with ids of videos or of accounts. They return the response of the API and the number of changes. The
-// verb is for the printed line, such as "added".
+// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes.
+// sendVideos sends one request with ids of videos, and sendAccounts sends one with ids of accounts. Both return the response of the API and the
+// number of changes. The verb is for the printed line, such as "added".
 func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb string, sendVideos, sendAccounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("no video or account is named: name videos as arguments, and accounts with --account")}

@@ -45,7 +45,8 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor is 10, so checkNumbers reports a problem if at least one tenth of a platform's targets have it. Some failing targets are normal.
+// problemDivisor is 10: checkNumbers reports a problem if at least one tenth of a platform's targets have this problem. Some failing targets
+// are normal.
 const problemDivisor = 10
 
 // checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old, and reports a failure if there are no recent numbers

@@ -40,9 +40,9 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server and
-// writes them. The progress bar shows entryNoun, a plural such as "videos". The function countEntries returns the total for the bar. It is nil if the
-// total is unknown.
+// saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server
+// and writes them. The function countEntries returns the total for the progress bar; it is nil if the total is unknown. The bar shows
+// entryNoun, a plural such as "videos".
 func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {

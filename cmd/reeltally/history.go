@@ -46,7 +46,7 @@ func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
 		return writeObjects(p.Stdout, points)
 	}
 	if len(points) == 0 {
-		return writeThatNoPointsExist(p.Stdout, c.Days)
+		return writeNoPointsMessage(p.Stdout, c.Days)
 	}
 	return writeChart(p.Stdout, c.Metric, points, func(point client.VideoHistoryPoint) chartPoint {
 		counts := map[string]*int64{"views": point.Views, "likes": point.Likes, "comments": point.Comments, "shares": point.Shares, "bookmarks": point.Bookmarks,
@@ -81,7 +81,7 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 		return writeObjects(p.Stdout, points)
 	}
 	if len(points) == 0 {
-		return writeThatNoPointsExist(p.Stdout, c.Days)
+		return writeNoPointsMessage(p.Stdout, c.Days)
 	}
 	return writeChart(p.Stdout, c.Metric, points, func(point client.AccountHistoryPoint) chartPoint {
 		counts := map[string]*int64{"followers": point.Followers, "following": point.Following, "views": point.Views, "likes": point.Likes, "comments": point.Comments,
@@ -108,7 +108,7 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 	return nil
 }
 
-func writeThatNoPointsExist(w io.Writer, days int) error {
+func writeNoPointsMessage(w io.Writer, days int) error {
 	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", numberWithNoun(days, "day"))
 	return err
 }

@@ -81,7 +81,7 @@ func (c *loginLinkCommand) printSetupLink(ctx context.Context, p boot.Process, s
 	return errors.Join(err, errNote)
 }
 
-// createLoginLink creates a login link for a token and returns its URL. The dashboard has the public URL appURL.
+// createLoginLink creates a login link for a token and returns its URL. appURL is the public URL of the dashboard.
 func createLoginLink(ctx context.Context, st *store.Store, token store.Token, appURL string) (string, error) {
 	secret, err := st.CreateLoginLink(ctx, token.ID)
 	return strings.TrimRight(appURL, "/") + "/login/" + secret, err

@@ -44,8 +44,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If there
-// are no such lines, it returns an error. The error contains argumentNoun, a plural such as "links".
+// argumentsOrLines returns the command-line arguments or, if there are none, the lines of standard input that are not blank. If there are no
+// such lines either, it returns an error with argumentNoun, a plural such as "links".
 func argumentsOrLines(arguments []string, stdin io.Reader, argumentNoun string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)

@@ -121,7 +121,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := s.getAsOwnPage(ctx, budget, pageID, pageID+"/"+listName, parameters...)
+		res, err := s.getWithPageToken(ctx, budget, pageID, pageID+"/"+listName, parameters...)
 		err = asTargetError(err)
 		if e, ok := graph.AsTargetError(err); ok && after != "" {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}

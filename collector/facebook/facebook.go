@@ -152,8 +152,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. Fetch then checks the token before it returns the class Unsupported
-// for a video or page: it requests one of the operator's pages. The class therefore never means that the token is wrong.
+// OwnAccountsOnly returns true if pages of the operator are configured. Before Fetch returns the class Unsupported for a video or page, it
+// then requests one of these pages to check the token. Unsupported therefore never means that the token is wrong.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
@@ -218,16 +218,16 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// getObject requests an object, such as a video or a page. If Facebook requires the token of the page that owns the object, getObject tries
-// the tokens of the operator's pages. If the object cannot be read, getObject checks the token by requesting one of the operator's pages.
-// If this request also fails, getObject returns its failure, because the cause is the token.
+// getObject requests an object, such as a video or a page. If Facebook requires a page token, getObject tries the tokens of all the
+// operator's pages. If the object cannot be read, getObject requests one of the operator's pages to check the token, and returns the error
+// of this second request if it fails.
 func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
-	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
+	res, err := s.getWithPageToken(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
 		if !errors.Is(err, graph.ErrPageToken) {
 			break
 		}
-		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
+		ownRes, ownErr := s.graph.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
 		if _, ok := graph.AsTargetError(ownErr); !ok { // if the error concerns only this object, the earlier error is kept
 			res, err = ownRes, ownErr
 		}
@@ -250,11 +250,11 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage sends a request with the token of the given page if the page belongs to the operator. For any other page, it uses the
+// getWithPageToken sends a request with the token of the given page if the page belongs to the operator. For any other page, it uses the
 // configured token.
-func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
+func (s *Source) getWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
-		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
+		return s.graph.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
 	}
 	return s.graph.Get(ctx, budget, path, notReadable, parameters...)
 }

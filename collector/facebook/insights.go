@@ -38,9 +38,9 @@ const (
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights requests the insights of a video. It sets the views and shares of the video to the values of the insights. If an insight has
-// no value yet, it sets the count to nil. If Facebook refuses all insights, addInsights sets both counts to nil and returns the reason. It
-// does not use the public number of views, because Facebook counts that number in another way. The stored views would jump.
+// addInsights sets the views and shares of a video to the values of its insights, and to nil if an insight has no value yet. If Facebook
+// refuses all insights, both are nil and detail is the reason. The public number of views is not used, because Facebook counts it in
+// another way.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
@@ -113,7 +113,7 @@ func (s *Source) requestInsightsOneByOne(ctx context.Context, budget *source.Cal
 // requestInsights requests metrics of a video of the given page. It returns a map from metric names to values. The names in metricNames are
 // separated by commas.
 func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget, pageID, videoID, metricNames string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.GetAsPage(ctx, budget, pageID, videoID+"/video_insights", insightErrors, "metric", metricNames)
+	res, err := s.graph.GetWithPageToken(ctx, budget, pageID, videoID+"/video_insights", insightErrors, "metric", metricNames)
 	// Meta requires the token of the page, but the owner of the configured token has no role on this page
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}

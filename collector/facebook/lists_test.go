@@ -16,7 +16,7 @@ import (
 )
 
 // serveEndlessList starts a server with one Facebook account, whose list of reels never ends. idsOfPage returns the ids of the reels on the
-// list page with the given number. calls counts the requests for the list.
+// given page of this list. calls counts the requests for the list.
 func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

@@ -29,10 +29,11 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server with the given base URL. If the base URL is empty, it uses publicURL, which is the public URL
-// of the platform or vendor. It returns an error if the base URL is not an http or https URL, or if it has a query or credentials. If the
-// base URL has the same host as publicURL, this host must resolve to public addresses. Any other host was configured by the operator, and
-// may also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
+// Endpoint returns an endpoint for the server with the given base URL, or with publicURL, the platform's or vendor's own URL, if base is
+// empty. It returns an error if the URL is not an http or https URL, or if it has a query or credentials.
+//
+// The host of publicURL must resolve to public addresses. Any other host was configured by the operator, and may also resolve to this
+// machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)
 	u, err := url.Parse(base)

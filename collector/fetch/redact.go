@@ -12,8 +12,8 @@ const (
 	maxDetail = 300 // maximum length in runes of a platform's text in an error or a log line
 )
 
-// credentialParameter finds, anywhere in a text, query parameters such as "key=…" or "access_token=…". Their values are usually
-// credentials. It also finds credentials that are not among the secrets of the request, such as a token in a URL in the answer.
+// credentialParameter matches a query parameter whose value is usually a credential, such as "key=…" or "access_token=…", anywhere in a
+// text. It also matches a credential that the request did not contain, such as a token in a URL in the answer.
 var credentialParameter = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret|appsecret_proof)=[^&\s"'<>]+`)
 
 // Redact prepares a platform's text for an error or a log line. It replaces the secrets and the values of parameters such as key and

@@ -17,8 +17,8 @@ const (
 	maxLength = 366 * 24 * time.Hour
 )
 
-// CleanText cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab; PostgreSQL does not accept
-// the control character NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
+// CleanText cleans a text such as a title. It removes invalid UTF-8, and all control characters except line feed and tab. It truncates the
+// text to 5,000 characters. It returns nil for nil and a pointer to "" for "".
 func CleanText(text *string) *string {
 	if text == nil {
 		return nil

@@ -42,7 +42,7 @@ func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class s
 			change.Status = queue.FetchGone
 			change.Reason = fmt.Sprintf("%s, at %d attempts in a row", change.Reason, outcome.Refusals)
 		} else {
-			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.GoneConfirmed)
+			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.AnswersUntilGone)
 		}
 	case source.Unconfirmed:
 		change.Reason = fmt.Sprintf("%s did not find the video under the account names in its links; track a link with the right account name", title)
@@ -97,8 +97,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 // stored, because it would cause one write for each of them.
 const shortestPause = 30 * time.Minute
 
-// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter
-// than shortestPause, or if the pause is already stored. A failure of the given class has caused the pause.
+// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. class is the class of the failure that
+// caused the pause. ChangeDuringPause returns nil if the pause is shorter than shortestPause, or if the pause is already stored.
 func ChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if pauseEnd.Sub(now) < shortestPause || t.Detail == detail {
 		return nil

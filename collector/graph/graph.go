@@ -115,9 +115,9 @@ func (e *TargetError) Result() source.Result {
 // Code is the code and the subcode of an error of Meta. As a key of ErrorClasses, a Sub of 0 stands for all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses maps error codes to classes of results. These errors concern only the requested object: after such an error, other objects
-// can still be requested. The class AuthFailed is an exception: it is for an object that belongs to the operator. If the token cannot read
-// such an object, the token is wrong, and the whole source fails.
+// ErrorClasses maps error codes to classes of results. These errors concern only the requested object: other objects can still be
+// requested. An error with the class AuthFailed is different. It means that the token cannot read an object of the operator, so the token
+// is wrong and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
 // Get requests a path below the API version. Each query parameter is given by two strings: its name and its value. If an error of Meta has
@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. Two names that begin with "first" and "last" are the ends of a range of codes.
+// These are error codes of the Graph API. A pair of constants such as firstPermission and lastPermission stands for a range of codes.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -368,10 +368,9 @@ func (l *List) NextCursor(topLevel bool) string {
 	return *p.Cursors.After
 }
 
-// FetchEach calls fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered, FetchEach
-// returns the failure. If fetchOne fails later, FetchEach does not call it again. The failed target and all remaining targets then get the
-// result source.UnansweredResult. The earlier answers are returned even if the deadline of ctx has passed. Otherwise a slow batch would
-// never make progress.
+// FetchEach calls fetchOne for each target of a batch, one after the other. If the first call fails, FetchEach returns the failure. If a
+// later call fails, FetchEach stops, and the failed target and all remaining targets get the result source.UnansweredResult. The earlier
+// answers are returned even if the deadline of ctx has passed.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

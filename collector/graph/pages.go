@@ -36,9 +36,9 @@ var noPageTokens = func() ErrorClasses {
 	return classes
 }()
 
-// GetAsPage sends the same request as Get, but with the token of a page. If the client gets no token for the page, it uses the configured
-// token. If Meta refuses the page's token, GetAsPage requests a new page token and sends the request once more.
-func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
+// GetWithPageToken sends the same request as Get, but with the token of a page. If the client gets no token for the page, it uses the configured
+// token. If Meta refuses the page's token, GetWithPageToken requests a new page token and sends the request once more.
+func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
 		return Answer{}, err
@@ -58,8 +58,7 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 }
 
 // pageToken returns the token of a page, or the configured token if Meta returns none for the page. It requests the tokens of all pages if
-// no tokens are cached, or if the cached token of this page is refusedToken. The caller sets refusedToken to a token that Meta has just
-// refused, or to "".
+// none are cached, or if the cached token of this page is refusedToken. refusedToken is a token that Meta has just refused, or "".
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

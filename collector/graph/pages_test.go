@@ -109,7 +109,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	p := &pages{}
 	c := newClient(t, p.answerRequest)
 	get := func(page string) (string, error) {
-		res, err := c.GetAsPage(t.Context(), nil, page, "video", nil)
+		res, err := c.GetWithPageToken(t.Context(), nil, page, "video", nil)
 		return string(res.Body), err
 	}
 	for _, id := range []string{"1", "2", "1"} {
@@ -152,7 +152,7 @@ func TestClient_removesPageTokensFromErrors(t *testing.T) {
 		}
 		return http.StatusBadRequest, `{"error":{"message":"Error validating ` + q.Get("access_token") + ` ` + q.Get("appsecret_proof") + `","code":190}}`
 	})
-	_, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
+	_, err := c.GetWithPageToken(t.Context(), nil, "1", "video", nil)
 	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // the text contains two tokens
 }
 
@@ -167,7 +167,7 @@ func TestClient_usesClientTokenIfPagesCannotBeListed(t *testing.T) {
 		return http.StatusOK, `{"id":"` + q.Get("access_token") + `"}`
 	})
 	for range 2 {
-		res, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
+		res, err := c.GetWithPageToken(t.Context(), nil, "1", "video", nil)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+sourcetest.Credential+`"}`, string(res.Body))
 	}

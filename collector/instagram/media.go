@@ -17,13 +17,12 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is the longest time by which a post's timestamp can precede the upload time in its code. If the post was first saved as a
-	// draft, the timestamp can be much later than the upload time.
+	// A post's code contains an upload time. codeMargin is how much earlier than this time the post's timestamp can be.
 	codeMargin = time.Hour
 )
 
 // These are the classes of the errors with which Meta answers requests for accounts. Code 110 means that the account is missing or is
-// personal. Code 100 with subcode 33 means that the operator's account cannot be loaded, because its id is part of every request.
+// personal. Code 100 with subcode 33 means that the operator's account cannot be loaded: every request contains the id of this account.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}
@@ -101,8 +100,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	return p, nil
 }
 
-// fetchOwnPage requests one page of the list of posts of the operator's account. The cursor selects the page; "" is the cursor of the first
-// page.
+// fetchOwnPage requests one page of posts of the operator's account. The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
 	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
 	if cursor != "" {
@@ -236,8 +234,8 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts is a post in the format of the Graph API, with its likes, its comments and some other data.
-type counts struct {
+// postFacts is a post in the format of the Graph API, with its likes, its comments and some other data.
+type postFacts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`
 	Likes    fetch.Count `json:"like_count"`
@@ -260,7 +258,7 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle
 // readFacts returns the counts and texts of a post as a result of the class OK, and the Graph API id of the post. If the post is malformed or
 // has no counts, the result has the class Temporary and the id is "".
 func (p page) readFacts(item post) (mediaID string, r source.Result) {
-	var c counts
+	var c postFacts
 	switch err := json.Unmarshal(item.raw, &c); {
 	case err != nil:
 		return "", source.Result{Class: source.Temporary, Detail: "the post has a member of the wrong type"}

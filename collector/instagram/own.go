@@ -25,9 +25,9 @@ type ownAccount struct {
 	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the operator's account. It requests the profile if the cached profile is a day old. A call may have to
-// wait for the lock until another call ends. If that other call fails, the waiting call returns the same failure without a request. If each
-// waiting call sent its own request, all of them could run into the timeout, one after the other.
+// ownProfile returns the profile of the operator's account. It requests the profile if the cached profile is a day old. While one call
+// requests the profile, the other calls wait. If the request fails, the waiting calls return the same failure and send no requests of their
+// own, because each of these requests could run into the timeout.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

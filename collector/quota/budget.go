@@ -86,10 +86,9 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 	return taken, nil, nil
 }
 
-// takeUnits reserves the units of a call in the current window of a budget. If the budget has too few units left, the returned pause says
-// when to try again. If it has no unit left, takeUnits also pauses the budget. A call that needs more units than the limit of the window is
-// an exception: if at least half of the limit is left, the call gets the units that are left. Without this exception, such a call could
-// never be made.
+// takeUnits reserves the units of a call in the current window of a budget. If too few units are left, the returned pause says when to try
+// again. If no unit is left, takeUnits also pauses the budget. A call that needs more units than the limit of the window gets all remaining
+// units if they are at least half of the limit.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -169,8 +168,8 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []sou
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes the counts of spent units of earlier windows of a budget when a new window begins. It keeps the count of the
-// previous window, because the clock of another collector can be slow.
+// deleteOldWindows deletes the counts of spent units of old windows when a new window of a budget begins. It keeps the previous window,
+// because the clock of another collector can be slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

@@ -14,9 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// A call can fail although its source works, because of its target. For example, a vendor answers 403 for an age-restricted video, or a
-// token has no permission to read one page. A failure therefore pauses its source in two cases only:
-//
+// A call can fail because of its target although its source works. For example, a vendor answers 403 for an age-restricted video. A failure
+// therefore pauses its source in two cases only:
 //   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
 //   - Calls for several different targets got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.

@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames are the handle and the id of an account from requests, if the sandbox did not generate them. One of them may be "". The
-// account's number is a hash of the name that came first in a request: the handle or the id.
+// externalNames are the handle and the id with which requests asked for an account, if the sandbox did not generate them. One of them may
+// be "". The account's number is a hash of the one that was requested first.
 type externalNames struct{ handle, id string }
 
 type accountRef struct {
@@ -71,8 +71,8 @@ func normalizeHandle(p link.Platform, handle string) (folded string, ok bool) {
 	return "", false
 }
 
-// accountByHandle returns the account with the given handle. It returns false if the handle is not valid, or if its account was renamed and no
-// account has the handle now. A Facebook handle can have the suffix "~ID". accountByHandle then returns the account with this ID.
+// accountByHandle returns the account with the given handle. For a Facebook handle with the suffix "~ID", it returns the account with this
+// ID. It returns false if the handle is not valid, or if it belongs to no account since a rename.
 func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := normalizeHandle(p, name)
@@ -148,13 +148,13 @@ func (w *World) storeExternalName(ref accountRef, names externalNames) {
 	w.names[ref] = known
 }
 
-// Handle returns the generated handle of the account with the given number. The account's number can be computed from its handle or its id.
+// Handle returns the generated handle of the account with the given number.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// AssignAuthor makes the account with the given handle the author of the video with the given id. A request whose link contains a handle
-// and a video id has the same effect. A new process uses AssignAuthor to restore the authors that an earlier process stored. AssignAuthor
-// returns false if the handle or the id is not valid. If the handle was part of a rename, it may now belong to another account.
-// AssignAuthor then changes nothing and returns true.
+// AssignAuthor makes the account with the given handle the author of a video, like a request whose link contains both. A new process uses
+// it to restore the authors that an earlier process stored. AssignAuthor returns false if the id is not valid or no account has the handle.
+//
+// If the handle was part of a rename, another account may have it now. AssignAuthor then changes nothing.
 func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByHandleOrID(p, handle)
 	if !ok || !validID(p, id) {

@@ -39,14 +39,14 @@ const (
 	categoryPerMille                 = 1000
 )
 
-// share is the number of videos or accounts per thousand that have a category.
+// share says how many of a thousand videos or accounts have a category.
 type share[C ~string] struct {
 	category C
 	perMille int
 }
 
-// videoShares returns how many of a thousand videos have each category. All remaining videos are Normal. Less than 3 % of all videos lack a
-// count or are unavailable, so nearly every id from a real link is a normal public video.
+// videoShares returns how many of a thousand videos have each category. All other videos are Normal. Nearly every id from a real link is a
+// public video with all counts, because the other categories are rare.
 func videoShares(p link.Platform) []share[Category] {
 	list := []share[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {BecomesPrivate, 3}, {BecomesDeleted, 4}, {Falling, 3},

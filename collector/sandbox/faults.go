@@ -28,7 +28,7 @@ var faultNames = []string{
 	faultRateLimited, faultQuotaSpent, faultServerError, faultTruncated, faultHostile, faultSlow, faultZeros, faultRefused,
 }
 
-// everySource is the source of a fault that applies to the calls to all sources.
+// everySource is the source name of a fault that applies to calls to all sources.
 const everySource = "*"
 
 // faultSources are the names of sources in faults and in the call log.
@@ -43,8 +43,8 @@ type rule struct {
 	Count      int    `json:"count"` // number of calls that get the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
 	Used       int    `json:"used"` // number of calls that have got the fault
-	// IDs, Status and Body are set only for the fault "refused". A call that contains at least one of these IDs gets the answer with Status and
-	// Body. IDs can be ids, handles or links.
+	// IDs, Status and Body are set only for the fault "refused". IDs contains ids, handles or links. A call that contains at least one of them
+	// gets the answer with Status and Body.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
@@ -91,9 +91,9 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources.
-// It returns false if no rule applies. It counts the call in rule.Used, and deletes the rule after rule.Count calls. earlierCalls is the
-// number of earlier calls to which the rule was applied.
+// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok
+// is false if there is none. takeRule counts the call, and deletes the rule after rule.Count calls. earlierCalls is how many calls the rule
+// was applied to before.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,8 +113,8 @@ func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlie
 
 const slowDefault = 30 // delay of the fault "slow" in seconds, if retry_after is not set
 
-// sleep waits for the given number of seconds. If the number is nil, it waits for slowDefault seconds. If ctx is cancelled before that,
-// sleep returns false at once.
+// sleep returns true after the given number of seconds, or after slowDefault seconds if the number is nil. It returns false as soon as ctx
+// is cancelled.
 func sleep(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
@@ -180,12 +180,11 @@ func decodeJSON(raw []byte) any {
 	return value
 }
 
-// removedValue is a result of the function that rewriteJSON calls. It removes the member or list element from the copy.
+// removedValue is the result with which a callback of rewriteJSON removes a member or list element from the copy.
 type removedValue struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value in which each value is replaced by the result of a function: first the inner values,
-// at last the whole value. The function also gets the key of a value, which is the name of the member with this value. For an element of
-// a list, the key is the name of the member with the list.
+// rewriteJSON returns a copy of a decoded JSON value in which each value is replaced by the result of a function, inner values first. The
+// function also gets the key of the value: the name of its member. An element of a list has the key of the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

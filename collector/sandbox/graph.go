@@ -80,8 +80,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent stands for the missing value of a valid field. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. For
-// each edge, the map has a function that returns the value of the edge.
+// graphNode is an object of the Graph API. An edge is a field whose value is a list or another object. The map contains the function that
+// returns the value of each edge.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -114,9 +114,11 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of the list with the given ids. The page begins at the cursor and has at most limit entries. nodeOf returns
-// the object for an id. listURL is the URL of the list without the cursor, or "" for a list inside another object. If isShown is not nil,
-// the page contains only the ids for which isShown returns true. The page can then be short or empty although more pages follow.
+// graphPage returns the page of a list that begins at the cursor and has at most limit entries. nodeOf returns the object for an id.
+// listURL is the URL of the list without the cursor, or "" for a list inside another object.
+//
+// If isShown is not nil, the page contains only the ids for which isShown returns true. A page can then be short although more pages
+// follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, isShown func(id string) bool, nodeOf func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {

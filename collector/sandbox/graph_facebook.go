@@ -19,9 +19,8 @@ func (w *World) pageOfFacebookToken() identity {
 	return w.accountByNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and video insights. Every public account
-// is a page, which any valid token may read. Private accounts are personal profiles, which no token may read. Insights need the token of
-// the video's page.
+// serveFacebook answers /facebook/VERSION/…: pages, their lists of videos and reels, single videos, and video insights. Every public
+// account is a page, which any valid token may read. No token may read private accounts. Insights need the token of the video's page.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)
@@ -120,7 +119,7 @@ func (s *Sandbox) isReel(id string) bool {
 
 // facebookVideoNode returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
 func (s *Sandbox) facebookVideoNode(c *call, id string) graphNode {
-	t, _ := s.world.Video(link.Facebook, id, c.now) // the video is always found, because the caller has checked the id
+	t, _ := s.world.Video(link.Facebook, id, c.now) // AssignAuthor must return true if another account has the old handle, and false if no account has it
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
 		permalink = "/reel/" + id + "/"

@@ -116,8 +116,7 @@ func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string
 }
 
 // requirePageToken returns an error reply if a token may not read the videos of a page, and nil otherwise. tokenPage is the id of the
-// page to which the token belongs, or "" for the token of the system user. The system user may not read the second and third page in
-// FacebookPages. On Facebook, some pages have this restriction, too.
+// token's page, or "" for the token of the system user. The system user may not read the second and third page in FacebookPages.
 func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
 	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil

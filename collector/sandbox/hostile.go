@@ -197,8 +197,7 @@ func withImpossibleCounts(good reply) reply {
 }
 
 // hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. The number of earlier calls with this fault selects the URL. If the correct answer is not a redirect, hostileRedirect returns it
-// unchanged.
+// request. earlierCalls selects the URL. If the correct answer is not a redirect, it is returned unchanged.
 func hostileRedirect(earlierCalls int, correct reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

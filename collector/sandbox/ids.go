@@ -53,9 +53,10 @@ type origin struct {
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other
-// bits contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated
-// them. For all other ids, the account number is a hash of the id, and the upload time is 0.
+// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain an upload time and an account number. Ids of
+// YouTube and Facebook contain them only if uploadID generated the ids.
+//
+// If an id contains no upload time, or a time after at, the account number is a hash of the id, and the upload time is 0.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {
@@ -98,8 +99,8 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of the video that an account uploaded at the given Unix time in seconds. The index of the video is its position
-// among the account's uploads, oldest first, counted from 0. originOf computes the account and the time from the id.
+// uploadID returns the id of the video that an account uploaded at the given Unix time in seconds. originOf computes the account and the
+// time from the id. The oldest upload of the account has the index 0.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int64) string {
 	switch p {
 	case link.TikTok:

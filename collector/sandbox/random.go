@@ -2,8 +2,8 @@ package sandbox
 
 import "math"
 
-// hashTexts returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, so that ("ab","c") and ("a","bc")
-// have different hashes. It then applies mixBits, so that similar inputs have very different hashes.
+// hashTexts returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, because ("ab","c") and
+// ("a","bc") must have different hashes. It then applies mixBits, so that similar inputs have very different hashes.
 func hashTexts(seed uint64, parts ...string) uint64 {
 	h := uint64(14695981039346656037) ^ mixBits(seed)
 	for _, part := range parts {
@@ -60,8 +60,8 @@ func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] 
 // feistelRounds is the number of rounds of the Feistel network in encryptNumber and decryptNumber.
 const feistelRounds = 6
 
-// encryptNumber encrypts a number with a key. It uses a Feistel network. The result has the same number of bits, which must be even.
-// Generated ids contain encrypted account numbers, so that the ids look random. decryptNumber is the inverse function.
+// encryptNumber encrypts a number with a key, so that ids that contain account numbers look random. It uses a Feistel network. The result
+// has the same number of bits, which must be even. decryptNumber is the inverse function.
 func encryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1

@@ -24,8 +24,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If reuseHandle is true,
-// the old handle then belongs to another account. If it is false, the old handle belongs to no account.
+// Rename changes the handle of an account, also in the data of its videos. If reuseHandle is true, another account then gets the old
+// handle. If it is false, the old handle belongs to no account.
 func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bool) error {
 	old, ok := normalizeHandle(p, handle)
 	if !ok {

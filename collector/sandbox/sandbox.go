@@ -17,9 +17,8 @@ const (
 	InstagramToken = "sandbox-instagram-token"
 	// FacebookToken is the access token of the first page in World.FacebookPages. It can read all pages, but insights only of its own page.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the access token of a system user. me/accounts returns the tokens of the pages in World.FacebookPages to this
-	// user. FacebookUserToken cannot read insights of any page, and cannot read the videos of the second and third page in
-	// World.FacebookPages.
+	// FacebookUserToken is the access token of a system user, who gets the tokens of all pages in World.FacebookPages from me/accounts. It
+	// cannot read insights, and cannot read the videos of the second and third page.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
@@ -180,8 +179,8 @@ type errorReplies struct {
 	hostile func(earlierCalls int, correct reply) reply
 }
 
-// serveCall records a call in the call log and sends its correct reply. If a fault of the source is active, serveCall delays, changes or
-// replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
+// serveCall records a call and sends its correct reply. If a fault of the source is active, serveCall delays, changes or replaces the
+// reply. A call without a valid key gets no fault, because a real platform checks the key first.
 func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, correctReply func(*call) reply) {
 	rep := correctReply(c)
 	s.calls.recordCall(c)

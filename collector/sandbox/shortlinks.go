@@ -73,9 +73,8 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before
-// epoch, so the result does not depend on the clock. If photo is true, shortLinkVideo returns the slideshow that World.Find returns, and
-// the author of this slideshow.
+// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five were uploaded before
+// epoch, so the result does not depend on the clock. If photo is true, it returns the slideshow from World.Find and its author.
 func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
@@ -213,7 +212,7 @@ func htmlReply(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
-// errorRepliesForShortLinks returns the answers to requests for short links while the sandbox simulates a fault, one answer for each kind of fault.
+// errorRepliesForShortLinks returns, for each kind of fault, the answer to a request for a short link.
 func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },

@@ -13,9 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The sandbox accepts these credentials of TikTok's own APIs. The Display API needs TikTokClientKey, TikTokClientSecret and
-// TikTokRefreshToken. The Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times:
-// each use starts a new login.
+// The sandbox accepts these credentials of TikTok's own APIs. Those of the Research API have Research in their names. The others are for
+// the Display API. TikTokRefreshToken can be used many times: each use starts a new login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox

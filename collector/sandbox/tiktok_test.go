@@ -129,7 +129,7 @@ func TestTikTokDisplay_returnsOnlyVideosOfLoggedInAccount(t *testing.T) {
 	videos := valueAt(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)
 	truth, _ := r.World().Video(link.TikTok, own, testNow)
-	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields must be returned")
+	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "no other fields than the requested ones may be returned")
 }
 
 func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {

@@ -18,8 +18,8 @@ type ensembleMethod struct {
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook. The paths below /facebook/ exist
-// only in the sandbox. They have the same parameters as the paths below /tt/ and return objects in the format of ScrapeCreators.
+// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook: only the sandbox has paths below
+// /facebook/. They have the parameters of the paths below /tt/, and return objects in the format of ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
 	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).serveEnsembleTikTokPost},
 	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).serveEnsembleTikTokPosts},
@@ -175,8 +175,8 @@ func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
 }
 
 // ensembleListPage returns the video ids on one page of an account's list, and the price of the call. The page begins at the index in the
-// query parameter cursorName. If the query parameter "depth" is 1, the page has up to ensembleChunk ids; if it is 2, twice as many, and
-// so on. nextStart is the index at which the next page begins, or 0 if this page is the last.
+// query parameter cursorName, and has up to depth * ensembleChunk ids. nextStart is the index at which the next page begins, or 0 if this
+// page is the last.
 func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursorName string) (ids []string, nextStart, price int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")

@@ -78,8 +78,8 @@ func scrapeCreatorsSuccess(members object) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// scrapeCreatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The error
-// reply for a private or age-restricted video has status 200 and the member "success" with the value false.
+// scrapeCreatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The
+// reply for a private or age-restricted video has status 200, but its member "success" is false.
 func (s *Sandbox) scrapeCreatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
@@ -159,9 +159,8 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsAccountError returns ScrapeCreators' error if an account does not exist, or if the requested data are not available. It
-// returns nil in all other cases. If isList is true, the account's videos are requested. The videos of a private account are not
-// available.
+// scrapeCreatorsAccountError returns ScrapeCreators' error if an account does not exist. If isList is true, the request is for the
+// account's videos, and a private account also gets an error. In all other cases, the result is nil.
 func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// instagramSitePost returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
-// views. video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the
-// views. If the creator hides the likes, the number of likes is -1, and like_and_view_counts_disabled is true.
+// instagramSitePost returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count counts all
+// views, and video_view_count only views of at least three seconds. If the creator hides the likes, the number of likes is -1, and
+// like_and_view_counts_disabled is true.
 func instagramSitePost(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
@@ -27,10 +27,10 @@ func instagramSitePost(t VideoTruth) object {
 	return media
 }
 
-// instagramAppReel returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count is
-// the number of plays on Instagram and Facebook together. fb_play_count is the number of plays on Facebook. ig_play_count is the number of plays
-// on Instagram. Half of the posts lack the member ig_play_count. If the creator hides the likes, like_count is always 3, and
-// like_and_view_counts_disabled is true.
+// instagramAppReel returns a reel in the format of Instagram's mobile app, which some vendors use. play_count is the number of plays on
+// Instagram (ig_play_count) and Facebook (fb_play_count) together. Half of the posts lack ig_play_count.
+//
+// If the creator hides the likes, like_count is 3, and like_and_view_counts_disabled is true.
 func instagramAppReel(t VideoTruth) object {
 	onFacebook := t.Views / 4
 	media := object{

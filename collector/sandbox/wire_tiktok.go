@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a string that contains a
-// JSON list of inner anchors. The member "extra" of an inner anchor is a string that contains the product as JSON.
+// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a JSON text with a
+// list of inner anchors. The member "extra" of an inner anchor is a JSON text with the product.
 func tiktokShopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -80,8 +80,8 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// RoundLikeTikTok rounds a number down as TikTok's site does. From a million on, the result is a multiple of 100,000 (such as 1.2M). Below a
-// million, but from 10,000 on, it is a multiple of 100 (such as 573.9K). RoundLikeTikTok returns a smaller number unchanged.
+// RoundLikeTikTok rounds a number down as TikTok's site does: from 10,000 on to a multiple of 100 (573.9K), and from a million on to a
+// multiple of 100,000 (1.2M). It returns a smaller number unchanged.
 func RoundLikeTikTok(n int64) int64 {
 	switch {
 	case n >= 1_000_000:

@@ -13,9 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World generates the data of all accounts and videos of the sandbox. Tests compare the generated data with the data that the collector
-// stored. The data depend only on the seed and the time, with two exceptions: until the process ends, World stores the handles and ids from
-// requests, and the renamed handles. All methods may be called concurrently.
+// World generates the data of all accounts and videos of the sandbox. The data depend only on the seed, on the time, and on the authors,
+// handles, ids and renames that requests have set in this process. All methods may be called concurrently.
 type World struct {
 	seed uint64
 
@@ -109,14 +108,14 @@ type video struct {
 	account   uint32 // account number that is derived from the id
 	uploaded  int64  // upload time as a Unix time in seconds
 	category  Category
-	changesAt int64   // Unix time in seconds of the change in the categories BecomesPrivate, BecomesDeleted and Falling; set for all categories
+	changesAt int64   // Unix time in seconds at which a video of the category BecomesPrivate, BecomesDeleted or Falling changes; also set for other categories
 	fall      float64 // fraction of the views that a video of the category Falling loses at changesAt
 	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; Public in all other cases
 	curve     curve
 }
 
 // fixedVideoData returns the data of a video that do not depend on the time. If the id contains no upload time, or one after the given
-// time, fixedVideoData chooses a random upload time before the given time. It returns false if the id is not valid.
+// time, the upload time is a random earlier time. It returns false if the id is not valid.
 func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -191,10 +190,11 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day, from the day of startTime to the day of endTime. The last point has the
-// counts at endTime. A day has no point if it is before the upload, or if the video was private or deleted at the end of the day. If the id does
-// not contain the upload time, HistoryTruth uses the upload time that Video returns for endTime. HistoryTruth returns nil if the id is not
-// valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day, from the day of startTime to the day of endTime. The last point
+// has the counts at endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. HistoryTruth
+// returns nil if the id is not valid.
+//
+// If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for endTime.
 func (w *World) HistoryTruth(p link.Platform, id string, startTime, endTime time.Time) []Point {
 	v, ok := w.fixedVideoData(p, id, endTime)
 	if !ok {
@@ -215,8 +215,8 @@ func (w *World) HistoryTruth(p link.Platform, id string, startTime, endTime time
 }
 
 // Account returns the generated data of an account at the given time. handleOrID is a handle, a channel id of YouTube, or a numeric id of
-// Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if
-// handleOrID is not valid.
+// Instagram or Facebook. A handle may contain capitals and begin with "@", and a Facebook handle may end with "~ID". Account returns false
+// if handleOrID is not valid.
 func (w *World) Account(p link.Platform, handleOrID string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
@@ -278,8 +278,8 @@ func (w *World) accountData(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. The handle or id has
-// the same forms as for the method Account. Uploads returns nil if handleOrID is not valid or the account has no videos.
+// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. It returns nil if the
+// account has no videos or handleOrID is not valid. Account describes the forms of handleOrID.
 func (w *World) Uploads(p link.Platform, handleOrID string, at time.Time) []string {
 	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
@@ -300,9 +300,11 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of the given category, or "" if the platform does not have the category. It always returns the same id.
-// The video's account has the category AccountNormal. If the video becomes private, is deleted or loses views, this happens in 2027, so
-// that a test can set the clock before or after that time.
+// Find returns the id of a video of the given category, always the same id. It returns "" if the platform does not have the category. The
+// account of the video has the category AccountNormal.
+//
+// If the video becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that
+// time.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""

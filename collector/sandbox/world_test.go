@@ -20,7 +20,7 @@ var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
 
-// anyID draws random valid video ids of a platform. They are not in the list of any generated account.
+// anyID returns a generator of random valid video ids of a platform. The ids are not in the list of any generated account.
 func anyID(p link.Platform) *rapid.Generator[string] {
 	switch p {
 	case link.TikTok:
@@ -40,7 +40,7 @@ func anyID(p link.Platform) *rapid.Generator[string] {
 	}
 }
 
-// anyInstant draws a random time in the three years after epoch.
+// anyInstant returns a generator of random times in the three years after epoch.
 func anyInstant() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		return time.Unix(rapid.Int64Range(epoch, epoch+3*365*day).Draw(t, "instant"), 0).UTC()

@@ -217,8 +217,8 @@ func findFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTubeReply applies the field mask of the request to a successful reply and adds an ETag. If the request shows that the client already
-// has the reply with this ETag, finishYouTubeReply returns status 304. It returns replies that are not successful unchanged.
+// finishYouTubeReply applies the field mask of the request to a successful reply and adds an ETag. If the request has this ETag in the
+// header If-None-Match, the result has status 304. A reply that is not successful stays unchanged.
 func finishYouTubeReply(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep

@@ -24,8 +24,8 @@ func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// addMembers parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in the
-// mask. It returns the unparsed text, which begins with that parenthesis, or "" at the end of the mask.
+// addMembers parses a field mask and adds its members to f. It stops at the end of the mask, or at a closing parenthesis without an opening
+// one. It returns the unparsed text, which begins with that parenthesis or is "".
 func (f fields) addMembers(mask string) (unparsed string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")

@@ -35,15 +35,15 @@ var (
 )
 
 const (
-	// GoneConfirmed is the number of consecutive answers "the target does not exist" after which the target counts as gone.
-	GoneConfirmed = 3
-	// RefusedParked is the number of consecutive answers "the target is private" or "the target is restricted" after which the target is
+	// AnswersUntilGone is the number of consecutive answers "the target does not exist" after which the target counts as gone.
+	AnswersUntilGone = 3
+	// RefusalsUntilParked is the number of consecutive answers "the target is private" or "the target is restricted" after which the target is
 	// parked: it is then fetched only once a week.
-	RefusedParked = 4
-	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
-	FailedParked = 12
-	// Weekly is one week: the time after which a target is tried again although no source could fetch it. It is also the time after which a
-	// source is asked again for a target that it could not fetch.
+	RefusalsUntilParked = 4
+	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
+	FailuresUntilParked = 12
+	// Weekly is one week. A target that no source could fetch is tried again after this time. A source that could not fetch a target is asked
+	// for it again after this time.
 	Weekly = 7 * 24 * time.Hour
 )
 

@@ -19,8 +19,8 @@ import (
 const (
 	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace fast, because the counts of a video change most in its first days
 	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace slow, even if its views hardly change
-	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by at
-	// least fastGrowth a day and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
+	// A video is fast if its views grow by at least fastGrowth (a fraction of the views) a day, and by at least fastViews a day. A video is
+	// slow if its views grow by less than slowGrowth (a fraction of the views) a day.
 	fastGrowth = 0.1
 	fastViews  = 100
 	slowGrowth = 0.01
@@ -77,7 +77,7 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	soonest := now.Add(apart / 2) // the next fetch must be more than half an interval later, because the last fetch may have been before its scheduled time
+	soonest := now.Add(apart / 2) // at least half an interval must pass, because the last fetch may have been shortly before its scheduled time
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
@@ -88,9 +88,9 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
-// can be false. newTime is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch, the
-// last fetch failed, or the last counts were suspicious.
+// Due returns due = true if a claimed target must be fetched now. If due is false, the throttle has become stronger since the fetch was
+// scheduled, and newTime is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
+// failed, or if the last counts were suspicious.
 func (p Plan) Due(t queue.Target, now time.Time) (newTime time.Time, due bool) {
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -115,7 +115,7 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // the day of each period of detailsDays days on which the details of the target are fetched, counted from 0
+	own := detailsDays * slot / day // the day on which the details of the target are fetched, from 0 to detailsDays-1; it repeats every detailsDays days
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
@@ -138,7 +138,7 @@ func hashFraction(t queue.Target, purpose string) float64 {
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter returns a duration that is changed at random by up to a tenth. Targets that failed together are then retried at different times.
+// Jitter returns d made longer or shorter at random, by at most a tenth. Targets that failed together are then retried at different times.
 func Jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // math/rand is enough, because the result has no effect on security
 }

@@ -21,7 +21,7 @@ var (
 	someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 )
 
-func drawTarget(t *rapid.T) queue.Target {
+func randomTarget(t *rapid.T) queue.Target {
 	return queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, BaseLane: anyLane.Draw(t, "lane"),
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
@@ -44,7 +44,7 @@ func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days i
 func TestNext_schedulesOneOrFourFetchesADayIfNoThrottleIsSet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		target, pace := randomTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
 		for _, at := range fetchTimes(rt, Plan{}, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
@@ -62,7 +62,7 @@ func TestNext_schedulesOneOrFourFetchesADayIfNoThrottleIsSet(t *testing.T) {
 func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		target, pace := randomTarget(rt), anyPace.Draw(rt, "pace")
 		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		last := store.DateOf(someDay)
 		for _, at := range fetchTimes(rt, s, target, pace, 60, time.Hour) {
@@ -72,7 +72,7 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	})
 }
 
-func TestNext_schedulesAsManyFetchesAsFetchesPerDayReturns(t *testing.T) {
+func TestNext_agreesWithFetchesPerDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
@@ -91,7 +91,7 @@ func TestNext_schedulesAsManyFetchesAsFetchesPerDayReturns(t *testing.T) {
 func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target := drawTarget(rt)
+		target := randomTarget(rt)
 		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
 		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
 		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch is not compared, because it may be missing after a late fetch
@@ -134,11 +134,11 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have fetches with details and also fetches without details")
+	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both kinds of fetches, with details and without")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
-func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
+func TestThrottle_reducesFetchesLaneByLane(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
@@ -196,8 +196,8 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 	}
 }
 
-// drawNeeds returns random needs of three groups. The first two groups share a budget. The third group has a separate budget.
-func drawNeeds(t *rapid.T) []Need {
+// randomNeeds returns random needs of three groups. The first two groups share a budget. The third group has a separate budget.
+func randomNeeds(t *rapid.T) []Need {
 	costs := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
 	needs := make([]Need, len(costs))
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
@@ -214,7 +214,7 @@ func drawNeeds(t *rapid.T) []Need {
 func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		needs := drawNeeds(rt)
+		needs := randomNeeds(rt)
 		supply := map[string]float64{}
 		for _, b := range []string{"a", "b", "c"} {
 			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
@@ -237,7 +237,7 @@ func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 func TestFitThrottles_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		for g, s := range FitThrottles(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
+		for g, s := range FitThrottles(randomNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})
@@ -246,7 +246,7 @@ func TestFitThrottles_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, s := drawTarget(rt), Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
+		target, s := randomTarget(rt), Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
 		fetched := store.InstantOf(someDay)
 		target.FetchedAt, target.RequestedAt = &fetched, fetched-1

@@ -11,9 +11,10 @@ import (
 )
 
 // Throttle is how strongly the number of fetches is reduced because the budgets are too small for the schedule. It ranges from 0 (no
-// reduction) to MaxThrottle. The lanes (priorities of targets) are throttled one after the other, the free lane first. Within a lane,
-// targets whose numbers hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast are reduced, down
-// to one fetch a day. Finally all targets are reduced, down to one fetch a week.
+// reduction) to MaxThrottle. The lanes (priorities of targets) are throttled one after the other, the free lane first.
+//
+// Within a lane, targets whose numbers hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast
+// are reduced, down to one fetch a day. Finally all targets are reduced, down to one fetch a week.
 type Throttle float64
 
 // throttledLanes are the lanes in the order in which they are throttled.
@@ -84,8 +85,9 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one map for each possible
-	// plan of a fetch, in the order in which the plans are tried. Each map has the units that one fetch takes from each budget.
+	// Counts is the cost of fetching one target without details, and Details is the cost with details. Each list has one element for each
+	// possible plan, in the order in which the plans are tried. An element maps the key of a budget to the units that one fetch takes from the
+	// budget.
 	Counts, Details []map[string]float64
 }
 

@@ -45,12 +45,10 @@ type Source interface {
 	// of units that Fetch would spend on them. The collector reserves the units of the first plan that the budgets allow and passes them to
 	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch fetches a batch of targets of one platform, kind and group. It may spend the units of the budget. If they are fewer than Plan
-	// requested, Fetch fetches only as much as the units allow.
-	//
-	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another call for the batch was
-	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives
-	// no reason, its result has the class Gone.
+	// Fetch fetches a batch of targets of one platform, kind and group. It may spend the units of the budget. If the budget has fewer units
+	// than Plan requested, Fetch fetches only a part of the data. Fetch returns a result for each target, in the given order, or a *Failure.
+	// If a call fails after another call for the batch was answered, the results of the remaining targets have Failed set. A target that is
+	// missing from a successful answer gets the class Gone, unless the source gives another reason.
 	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
 }
 

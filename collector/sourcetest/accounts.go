@@ -17,8 +17,8 @@ import (
 )
 
 // These are the test cases that only accounts have. An AccountHarness must have an answer for each of them, and for these cases of a
-// Harness: OK (with a list of at least two pages), Bare, Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of
-// another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
+// Harness: OK (with a list of at least two pages), Bare, Gone, WrongTypes, Strings, Big, Foreign, RateLimited, QuotaSpent, AuthFailed and
+// ServerError. In the case Foreign, the platform answers with the profile of another account.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos

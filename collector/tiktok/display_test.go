@@ -323,7 +323,7 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported}, resultClasses(results), "the class must be unsupported if the handle of the logged-in account is not known")
-	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes must be requested")
+	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "fields of scopes that are not granted must not be requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)

@@ -28,8 +28,8 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of video ids for which one additional request is reserved. Pages can be short although more pages
-	// follow, so a query can need more requests than full pages would.
+	// idsPerExtraRequest is the number of video ids for which one additional request is reserved. A query needs additional requests if the API
+	// returns short pages.
 	idsPerExtraRequest = 50
 	// indexingDelay is the longest time between the upload of a video and the time from which the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour
@@ -41,8 +41,8 @@ type ResearchOptions struct {
 	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// Requests and Records are the limits of the budgets of requests and of records (rows in the answers) per UTC day. 0 means the default:
-	// 1,000 requests or 100,000 records. A negative number means that the limit is not known.
+	// Requests and Records are the maximum numbers of requests and of records (rows in the answers) per UTC day. 0 means the default: 1,000
+	// requests or 100,000 records. A negative number means that the limit is not known.
 	Requests, Records int64
 }
 
@@ -93,9 +93,9 @@ func (r *Research) NeedsHandle(source.Target) bool { return false }
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
 // Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 100 for a
-// TikTok video whose id contains an upload time, because a query needs the upload time. The number is 1 for an account with a handle and
-// without an id. For an account with an id, Serves returns false: the API's profiles have no id, so the source could not notice that the
-// handle now belongs to another account.
+// TikTok video whose id contains an upload time, which a query needs. The number is 1 for an account that has a handle and no id. Serves
+// returns false for an account with an id: the API's profiles have no id, so the source could not notice that the handle belongs to another
+// account now.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:

@@ -213,7 +213,7 @@ func (s *flakyStore) ReplaceSourceToken(ctx context.Context, t queue.SourceToken
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_areUsedBeforeTheyAreStoredIfDatabaseWriteFails(t *testing.T) {
+func TestTokens_areUsedEvenIfTheyCannotBeStored(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}

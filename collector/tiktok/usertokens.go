@@ -28,8 +28,8 @@ const (
 	// holdFor is how long a collector reserves a refresh token for an exchange. It is longer than the longest exchange, so that two
 	// collectors never exchange the same token.
 	holdFor = 3 * exchangeTimeout
-	// heldRetry is how long a call is deferred if another collector is exchanging the refresh token at that moment.
-	heldRetry = 2 * time.Second
+	// retryAfterHold is how long a call is deferred if another collector is exchanging the refresh token at that moment.
+	retryAfterHold = 2 * time.Second
 )
 
 // userTokens provides the access tokens of an account that has logged in to the app. Each exchange of a refresh token returns a new refresh
@@ -107,7 +107,7 @@ func (u *userTokens) token(ctx context.Context, refusedToken string) (string, er
 		err = u.renewTokens(ctx, held)
 	default:
 		// The class RateLimited makes the collector try again at RetryAt.
-		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldRetry), Detail: "another collector is renewing the access token"}
+		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(retryAfterHold), Detail: "another collector is renewing the access token"}
 	}
 	switch {
 	case err == nil:

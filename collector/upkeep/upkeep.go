@@ -1,7 +1,6 @@
 // Package upkeep deletes old data and rolls daily history points up into weekly points. [Jobs] has two jobs. A collector claims a due job
 // in the database and runs it for all collectors. The daily job rolls daily points up into weekly points and deletes old points. The hourly
-// job deletes all other expired records. A process that is only a server runs no jobs. It needs none: points are written only while a
-// collector runs, and the number of idempotency keys has a separate limit. Start reading at Jobs.RunDueJobs.
+// job deletes all other expired records. A process that is only a server runs no jobs. Start reading at Jobs.RunDueJobs.
 package upkeep
 
 import (

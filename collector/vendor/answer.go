@@ -14,11 +14,9 @@ import (
 )
 
 // classOf returns the class of an answer, such as "gone" or "rate_limited", or "split" if the call had too many targets. The first matching
-// rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON, parsedBody is
-// the zero Result, and no rule matches.
-//
-// isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403 alone, without a condition on the
-// body, is no proof, because vendors also return 403 if the platform refuses one target.
+// rule of the vendor description gives the class. If no rule matches, or if parsedBody is the zero Result because the answer is not JSON,
+// the HTTP status gives the class. isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403
+// proves this only together with a condition on the body, because vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {
@@ -40,10 +38,9 @@ func (c Config) errorText(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer: the JSON objects of videos or accounts. The answer can have the items at any of the
-// item paths. findItems uses the first path that leads to an object or a list. If an item has an object at one of the unwrap paths, this
-// object replaces the item. findItems returns an error if the answer has neither an object nor a list at any item path, or if the list has
-// more than fetch.MaxItems items.
+// findItems returns the items of a successful answer: the JSON objects of videos or accounts. It uses the first item path that leads to an
+// object or a list, and returns an error if none does, or if the list has more than fetch.MaxItems items. If an item has an object at one
+// of the unwrap paths, this object replaces the item.
 func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Result, error) {
 	for _, path := range itemPaths {
 		v := body

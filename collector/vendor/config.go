@@ -99,8 +99,8 @@ type Call struct {
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// An item is the JSON object of one video or account in the answer. The field Items has the possible paths of the item, or of the list of
-	// items. The first path that exists in the answer is used. "." is the path of the whole answer.
+	// An item is the JSON object of one video or account in the answer. Items has the possible paths of an item, or of a list of items. The
+	// first path that exists in the answer is used. A path of one dot means the whole answer.
 	Items []string `json:"items"`
 	// Unwrap has the possible paths of an object inside an item. If an item has an object at one of these paths, this object is used instead
 	// of the item.

@@ -19,8 +19,8 @@ import (
 // which describes one place. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list of paths and
 // Alternatives.
 //
-// For a boolean, all alternatives are used. The boolean is true if at least one alternative is true. Otherwise it is false if at least one
-// alternative is false. If no alternative has a value, the boolean is unknown.
+// For a boolean, all alternatives are read. The boolean is true if any of them is true, false if all that have a value are false, and
+// unknown if none has a value.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.
@@ -215,8 +215,8 @@ func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool)
 	return nil, false, false
 }
 
-// isRounded returns true if the vendor has probably computed the number from a text such as 573.9K or 1.2M: a number with at most one
-// decimal place, and a letter.
+// isRounded returns true if the number is probably rounded, because it could come from a text such as 573.9K or 1.2M, with at most one
+// decimal place.
 func isRounded(n int64) bool {
 	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
 		if n >= unit {

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the list page with the
-// given number. calls counts the requested pages.
+// serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the given page of
+// the list. calls counts the requested pages.
 func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -57,7 +57,7 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 		"a list with fewer videos than requested":              {200, 25, of(9), source.OK, 25, 3},
 		"pages that are longer than in the vendor description": {30, 500, of(35), source.OK, 35, 1},
 		"pages with half of the entries":                       {200, 500, of(5), source.Temporary, 0, 24},
-		// Depth 0 means that the fetch must only find new videos.
+		// With depth 0, a fetch only looks for new videos.
 		"depth 0, and pages with two entries": {0, 500, of(2), source.OK, 8, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

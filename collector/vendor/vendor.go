@@ -208,9 +208,9 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 }
 
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure. If a later call fails, Fetch makes no
-// further calls. The targets without an answer then get the result source.UnansweredResult. If the vendor refuses a call because of one of its
-// targets, the failure has the class Temporary. The collector then tries smaller batches. If a call has too many targets for the vendor, or
-// if the answer is too large, Serves returns a smaller number for some time.
+// further calls, and the targets without an answer get the result source.UnansweredResult. If one target makes the vendor refuse a whole
+// call, the failure has the class Temporary, and the collector then tries smaller batches. If a call has too many targets for the vendor,
+// or if the answer is too large, Serves returns a smaller number for some time.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()

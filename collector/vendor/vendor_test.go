@@ -120,8 +120,7 @@ func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 		sourcetest.Bare:    {Body: testdataText(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:    {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.Private: {Body: testdataText(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
-		// If a batch contains unavailable videos, the vendor leaves them out of the answer. If the answer has an item for a deleted video,
-		// the item has no valid counts.
+		// The vendor leaves unavailable videos out of the answer to a batch. An item for a deleted video has no valid counts.
 		sourcetest.Restricted:  {Body: testdataText(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.WrongTypes:  {Body: testdataText(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Big:         {Body: testdataText(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},

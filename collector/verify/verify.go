@@ -21,26 +21,26 @@ type Suspicion struct {
 
 const (
 	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted. If the target has
-	// stored counts, these answers must also span at least confirmKnown. Otherwise they must span at least confirmNew.
-	enoughAnswers = 4
-	confirmKnown  = 6 * time.Hour
-	confirmNew    = time.Hour
+	// stored counts, these answers must also span at least confirmKnownAfter. Otherwise they must span at least confirmNewAfter.
+	enoughAnswers     = 4
+	confirmKnownAfter = 6 * time.Hour
+	confirmNewAfter   = time.Hour
 	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is a limit for the likes, comments, shares and bookmarks of a video with zero views. If one of these counts reaches the limit,
-	// the zero views are suspicious. Smaller counts are normal, because some platforms count the views later.
-	aheadOfViews = 10
-	// likesExpected is a number of views. A video with at least this number of views and zero likes is suspicious.
-	likesExpected = 10_000
+	// suspiciousCountWithoutViews is a limit for the likes, comments, shares and bookmarks of a video with zero views. If one of these counts
+	// reaches the limit, the zero views are suspicious. Smaller counts are normal, because some platforms count the views later.
+	suspiciousCountWithoutViews = 10
+	// viewsWithExpectedLikes is a number of views. A video with at least this many views and no likes is suspicious.
+	viewsWithExpectedLikes = 10_000
 	// comparableViews is the number of views below which FindMixedUp does not compare videos, because small numbers are often equal by chance.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrusted is the time after a fetch during which a handle is assumed to belong to the same account. It is used only if the source
+	// handleTrustedFor is the time after a fetch during which a handle is assumed to belong to the same account. It is used only if the source
 	// gives no id that can be compared with the ids of the stored account.
-	handleTrusted = 3 * 24 * time.Hour
+	handleTrustedFor = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour
 )
@@ -61,8 +61,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views still belong to
-		// another video, because that video may not be in this batch.
+		// Views that seemed to belong to another video stay suspicious while they are implausible. mixedUp can be false now, because the other
+		// video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -76,9 +76,9 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		s = before
 	}
 	s.Seen++
-	confirm := confirmNew
+	confirm := confirmNewAfter
 	if t.Views != nil {
-		confirm = confirmKnown
+		confirm = confirmKnownAfter
 	}
 	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm {
 		return nil
@@ -102,7 +102,7 @@ func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 		return ""
 	}
 	views := *f.Views
-	more := func(n *int64) bool { return n != nil && *n > views && (views > 0 || *n >= aheadOfViews) }
+	more := func(n *int64) bool { return n != nil && *n > views && (views > 0 || *n >= suspiciousCountWithoutViews) }
 	switch {
 	case t.Views != nil && *t.Views > 0 && float64(views) < implausibleDrop*float64(*t.Views):
 		return "views fell to less than a hundredth"
@@ -116,7 +116,7 @@ func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 		return "more shares than views"
 	case more(f.Bookmarks):
 		return "more bookmarks than views"
-	case f.Likes != nil && *f.Likes == 0 && views >= likesExpected:
+	case f.Likes != nil && *f.Likes == 0 && views >= viewsWithExpectedLikes:
 		return "no likes though there are many views"
 	}
 	return ""
@@ -157,8 +157,8 @@ func FindMixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	// If one of these videos has lost views, videos have exchanged their views, because views hardly ever fall. If all have gained views,
-	// the fast growth may be real.
+	// Views hardly ever fall. So if one of these videos has lost views, the videos have exchanged their views. If all have gained views, the
+	// growth may be real.
 	if fell && len(swapped) > 1 {
 		for _, i := range swapped {
 			mixedUp[i] = true
@@ -175,13 +175,13 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 
 // CheckIdentity decides whether a result is about the requested account, because another account may have taken over the handle. If the ids
 // show that the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the
-// account was not fetched within the time handleTrusted, it returns a result of class Missing. Otherwise it returns the given result.
+// account was not fetched within the time handleTrustedFor, it returns a result of class Missing. Otherwise it returns the given result.
 func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
 	case source.IsOtherAccount(requested, r.Account):
 		return source.HandleReusedResult(requested, r.Sandbox)
-	case haveIncomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrusted):
+	case haveIncomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrustedFor):
 		return source.Result{Target: requested, Class: source.Missing, Sandbox: r.Sandbox,
 			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + requested.Handle}
 	}

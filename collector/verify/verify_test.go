@@ -83,7 +83,7 @@ func TestCheck_swappedViewsOfTwoVideosStaySuspiciousIfOnlyOneVideoIsFetchedAgain
 		require.NotNil(t, s)
 		target.Suspect = s.Text()
 	}
-	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough must be accepted")
+	require.Nil(t, Check(target, r, false, now.Add(confirmKnownAfter)), "counts that are repeated for long enough must be accepted")
 }
 
 func TestCheck_fallOfFollowersToLessThanAHundredthIsSuspicious(t *testing.T) {

@@ -26,9 +26,9 @@ type name struct{ parameter, value string }
 
 // accountOf returns how to request the channel of a target. It returns false if the target is not a valid YouTube account.
 //
-// A link of the form /@NAME contains a handle. Links of older forms contain other names, which can be the handle of a different channel:
-// /user/NAME contains a user name, /c/NAME contains a custom name, and /NAME contains one of the two. Today, a custom name is usually also
-// the handle of the channel, but a user name is not.
+// The form of a link decides which name it contains. /@NAME contains a handle. /user/NAME contains a user name, and another channel can
+// have a handle with the same spelling. /c/NAME contains a custom name, which today is usually also the channel's handle. /NAME contains a
+// user name or a custom name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)

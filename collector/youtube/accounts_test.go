@@ -160,7 +160,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Account.Username, "the result must have the new handle of the account")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads must be requested")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "no page of uploads after the first one may be requested")
 	})
 }
 

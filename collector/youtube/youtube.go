@@ -181,10 +181,10 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two plans for a batch of videos: one calls videos.list, and the other calls batchGetStats, which has its own budget. The
-// preferred plan comes first. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed. While YouTube
-// refuses batchGetStats, Plan returns only videos.list. If details are needed, videos.list needs a second unit for the handles of the
-// channels.
+// Plan returns two plans for a batch of videos, the preferred plan first. One plan calls videos.list, and the other calls batchGetStats,
+// which has its own budget. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed.
+// If details are needed, it takes a second unit, for the handles of the channels. While YouTube refuses batchGetStats, Plan returns only
+// the plan with videos.list.
 //
 // For a batch of accounts, Plan returns one plan, which has the maximum number of units that the accounts can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {

@@ -80,9 +80,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// decodeResult decodes the JSON of a successful response. If err is not nil, decodeResult returns err. If the response is not successful, it
-// returns an *Error. There is one exception: it decodes an answer 422 to a bulk request, because this answer has the reason for each entry that
-// failed.
+// decodeResult decodes the JSON of a successful response. If err is not nil, it returns err. If the response is not successful, it returns an
+// *Error. An answer 422 to a bulk request is decoded too, because it has the reason for each entry that failed.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -120,8 +119,8 @@ func wholeAnswer(ctx context.Context) context.Context {
 	return context.WithValue(ctx, wholeAnswerKey{}, true)
 }
 
-// allPages returns the entries of all pages of a list. It begins with the page of firstCursor, or with the first page if firstCursor is "".
-// readPage returns the entries of the page at a cursor, and the cursor of the next page. On the last page, the second result is nil.
+// allPages returns the entries of all pages of a list. It begins with the page at firstCursor, or with the first page if firstCursor is "".
+// readPage returns the entries of the page at a cursor, and the cursor of the next page, which is nil on the last page.
 func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := firstCursor; ; {

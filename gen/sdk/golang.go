@@ -168,11 +168,11 @@ func (g *goGenerator) writeOperation(o *operation) error {
 	if o.entry == nil {
 		return nil
 	}
-	return g.writeAllPages(o, name, signature, params)
+	return g.writeAllPagesMethod(o, name, signature, params)
 }
 
-// writeAllPages writes the method that reads all pages of a list, such as AllVideos.
-func (g *goGenerator) writeAllPages(o *operation, name, signature string, params []string) error {
+// writeAllPagesMethod writes the method that reads all pages of a list, such as AllVideos.
+func (g *goGenerator) writeAllPagesMethod(o *operation, name, signature string, params []string) error {
 	entry, result, cursor, last := refName(o.entry), g.structs[refName(o.result)], "page.NextCursor", ""
 	if entry == "" || result == nil {
 		return errors.New("the schema of the page or of its entries has no name")

@@ -132,9 +132,8 @@ func NewLocalListener(t *testing.T) *LocalListener {
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// CountConnections stops the listener and returns how many connections to it were made. Before that, CountConnections makes one connection
-// itself and waits until the listener has closed it. All earlier connections are then counted. The result does not include this last
-// connection.
+// CountConnections stops the listener and returns how many connections to it were made. Before that, it makes a connection itself and waits
+// until the listener has closed this connection, so that all earlier connections are counted. The result does not include its own connection.
 func (c *LocalListener) CountConnections(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {

@@ -10,16 +10,15 @@ const formulaSigns = "=+-@＝＋－＠"
 // formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators are the characters at which a spreadsheet may split a text into cells. A spreadsheet does this if it reads a file with
-// commas as a file with semicolons or tabs. Quotes around a text do not always prevent this.
+// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it reads a file with commas as a file with
+// semicolons or tabs. Quotes around the text do not always prevent this.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
-// Escape makes a text safe to open in a spreadsheet. A formula can stand at the beginning of the text and after each separator. Escape puts
-// an apostrophe before each formula, so that the spreadsheet shows it as text. Unescape returns the original text, even if the original has
-// apostrophes.
+// Escape makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning of the text and after each
+// separator, so that the spreadsheet shows the formula as text. Unescape returns the original text, even if the original has apostrophes.
 func Escape(text string) string {
 	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {

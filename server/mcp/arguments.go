@@ -33,9 +33,8 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx must be the context of the HTTP request for this call. A call
-// with faults is still sent as an HTTP request, because it must count towards the rate limits. The server refuses it when it validates the
-// request.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request for this call. The request is
+// sent in spite of the faults, because it must count towards the rate limits. The server then refuses it.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -48,11 +47,11 @@ const maxFaults = 100
 // placeholder.
 const placeholder = "-"
 
-// newRequest returns the HTTP request for the API operation of the tool. argumentsJSON is the JSON object with the arguments of the tool
-// call. The token and the address of the caller are copied from mcpRequest, the HTTP request to /mcp. If the operation returns a list,
-// fields has the names of the members to keep in each entry. If fields is nil, all members are kept.
+// newRequest returns the HTTP request for the API operation of the tool. argumentsJSON is the JSON object with the arguments. The token and
+// the address of the caller are copied from mcpRequest, the HTTP request to /mcp. fields has the names of the members to keep in each entry
+// of a list; nil means all members.
 //
-// Some members of the request body can be null. Any other argument with the value null counts as missing.
+// Null is sent only for members of the body that can be null. Any other argument with the value null counts as missing.
 func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumentsJSON json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
@@ -174,9 +173,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// requestText converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object
-// or an unexpected array. It also returns a fault if the value is empty in a path or header. The server later validates the text against
-// the argument's schema.
+// requestText converts the JSON value of an argument to the text for a path, query or header. It returns a fault for an object, for an
+// unexpected array, and for an empty text in a path or header. The server later validates the text against the argument's schema.
 func (a argument) requestText(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

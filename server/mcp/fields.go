@@ -16,7 +16,7 @@ import (
 const defaultLimit = 20
 
 const (
-	// fieldsArgument is the name of the argument that selects the members of each entry of a list.
+	// fieldsArgument is the name of the argument that selects the members of list entries.
 	fieldsArgument = "fields"
 	// allFields is the value in fieldsArgument that selects every member.
 	allFields = "all"
@@ -33,8 +33,8 @@ type entry struct {
 	defaults []string // names of the members in a result if the call does not select members; nil means all members
 }
 
-// findEntry returns the description of the entries of a list. It reads the defaults from x-tool-fields in the schema of an entry. It fails
-// if the response is not a list, or if a default is not a member of an entry.
+// findEntry returns the description of the entries of a list. The names of the default members are in x-tool-fields in the schema of an
+// entry. findEntry fails if the response is not a list, or if an entry has no member with such a name.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
 	for _, form := range successSchemas(responses) {
 		list := form.Value.Properties[dataMember]

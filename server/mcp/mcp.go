@@ -23,11 +23,11 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions that the server sends to the model then say so. The results of tools do not
-	// depend on Sandbox. If the API's response has the header ReelTally-Sandbox, the result of the tool says that its data is made up.
+	// Sandbox is true if the data is made up. The instructions for the model then say so. Results do not depend on Sandbox: a result says
+	// that its data is made up if the API's response has the header ReelTally-Sandbox.
 	Sandbox bool
-	// AnyHost must be true if a proxy runs on this machine: loopback requests may then have any Host header. Without a proxy, AnyHost must
-	// be false, so that the handler refuses loopback requests whose Host header names another machine (DNS rebinding).
+	// AnyHost must be true if a proxy runs on this machine, because requests over loopback addresses can then have any Host header. Without
+	// a proxy, AnyHost must be false: the handler then refuses such requests if the Host header names another machine (DNS rebinding).
 	AnyHost bool
 }
 

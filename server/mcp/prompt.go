@@ -21,7 +21,7 @@ var weeklyReport = &sdk.Prompt{
 	},
 }
 
-// maxCollectionRunes is the maximum number of characters of the argument "collection" of the prompt weeklyReport. It equals the maximum
+// maxCollectionRunes is the maximum number of characters in the argument "collection" of the prompt weeklyReport. It equals the maximum
 // length of a collection's name in the API.
 const maxCollectionRunes = 100
 

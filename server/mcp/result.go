@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Names of members of _meta, the object with additional data in the definition and in the results of an MCP tool.
+// These are names of members of _meta. MCP puts this object with additional data into the definition of a tool and into its results.
 const (
 	metaUntrusted = "reeltally/foreign_text" // JSON pointers to the untrusted texts in a result, such as captions
 	metaStatus    = "reeltally/status"       // HTTP status of the API's response
@@ -22,9 +22,8 @@ const (
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
-// convertResponse converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured
-// content, and a summary in one line as text. fieldNames has the names of the members that are kept in each entry of a list; nil means all
-// members.
+// convertResponse converts the API's HTTP response into the result of a tool call. The result has the data once, as structured content, and
+// a summary in one line as text. fieldNames has the members to keep in each entry of a list; nil means all members.
 func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {

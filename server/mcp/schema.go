@@ -17,8 +17,8 @@ import (
 // error.
 const maxDepth = 32
 
-// toolArguments returns the arguments of an MCP tool: the operation's path, query and header parameters, and the members of its request
-// body. If two arguments have the same name, the second argument gets a prefix such as body_. The header If-None-Match is not an argument,
+// toolArguments returns the arguments of an MCP tool: the path, query and header parameters of the operation, and the members of its
+// request body. If two arguments have the same name, the second one gets a prefix such as body_. The header If-None-Match is left out,
 // because a tool has no result for status 304.
 func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
 	var out []argument
@@ -131,8 +131,8 @@ func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, er
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of a tool's results if the tool always returns an object, and nil otherwise. The schema has the
-// names and types of the object's members. It has no descriptions, because the definitions of all tools must be short.
+// outputSchema returns the JSON Schema of a tool's results, or nil if a result can be something other than an object. The schema has no
+// descriptions, because the definitions of all tools must be short.
 func outputSchema(responses *openapi3.Responses) map[string]any {
 	forms := successSchemas(responses)
 	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {
@@ -170,17 +170,17 @@ func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// omittedKeywords are the keywords of an OpenAPI schema that the schema of a tool does not have. A model does not need the limits of
-// values, because the server checks them and states them in its error messages.
+// omittedKeywords are the keywords that jsonSchema removes from OpenAPI schemas. A model does not need the limits of values, because the
+// server checks them and states them in its error messages.
 var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
 	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 
 // usefulFormats are the formats that tell a model how to write a value.
 var usefulFormats = []string{"date", "date-time", "uuid"}
 
-// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
-// the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, formats other than usefulFormats, and maxima
-// of math.MaxInt32 or more. depth is the nesting depth of the schema.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name. To keep the
+// result short, it omits the descriptions of nested schemas, and the formats and limits that a model does not need. depth is the nesting
+// depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)

@@ -9,8 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// untrustedText says which parts of a JSON value are untrusted text, which other people wrote, such as the caption of a video. The contract
-// marks untrusted text with x-foreign-text. If the JSON value contains no untrusted text, the *untrustedText is nil.
+// untrustedText says which parts of a JSON value are untrusted text: text that other people wrote, such as the caption of a video. The
+// contract marks untrusted text with x-foreign-text. A JSON value without untrusted text has a nil *untrustedText.
 type untrustedText struct {
 	self    bool                      // true if the JSON value is itself untrusted text
 	items   *untrustedText            // if the JSON value is an array: the untrusted text in each entry
@@ -18,7 +18,7 @@ type untrustedText struct {
 }
 
 // findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is untrusted text. ref is the schema of the
-// value, and depth is its nesting depth. findUntrustedText fails if the schema nests deeper than maxDepth.
+// value, and depth is the nesting depth of the value. The function fails if the schema nests deeper than maxDepth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -55,8 +55,7 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 	return found, nil
 }
 
-// merge returns the union of f and g. Both describe the same JSON value. A part of the value is untrusted text if it is in f or in g. f and
-// g can be nil.
+// merge combines f and g, which describe the same JSON value: a part of the value is untrusted if f or g says so. f and g can be nil.
 func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	switch {
 	case f == nil:
@@ -71,8 +70,8 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns the sorted JSON pointers (RFC 6901) of the untrusted texts in v, such as "/data/*/title". The character * in a pointer
-// means every entry of an array. pointersIn leaves out texts that are missing or empty. encoding/json must have decoded v.
+// pointersIn returns the sorted JSON pointers (RFC 6901) of the untrusted texts in v, such as "/data/*/title". The character * means every
+// entry of an array. Missing and empty texts are left out. The value v must come from encoding/json.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.addPointers(v, "", found)

@@ -130,8 +130,8 @@ func platformReach(address string) outbound.Reach {
 // Resolve returns the link of the video or account that a short link leads to. A link that is not a short link is returned unchanged. Every
 // error is an [*Error].
 //
-// Resolve does not request the video or account itself. If a redirect leads to a login page, Resolve reads the target from the query of the
-// login page's URL, which contains the page to return to.
+// Resolve does not request the video or account itself. If a redirect leads to a login page, the URL of the login page contains the address
+// of the next page, and Resolve uses this address.
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil
@@ -222,9 +222,8 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true if platforms use the page as the target of dead short links. These pages are the front page, the page for missing
-// pages, and some login pages. The URL of a login page can contain the URL of the next page. The login page is a dead page if this URL is
-// missing, is invalid or leads to a dead page.
+// isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the front page and the page for missing pages.
+// A login page is dead if its URL contains no valid address of a next page, or if the next page is dead.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -237,9 +236,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a response has redirected to another short link. redirectURL is the address in the redirect,
-// and shortLink is the short link in it. If redirectURL is a login page, nextHop returns the address of shortLink. Otherwise it returns
-// redirectURL itself, because redirectURL can have a query that shortLink lacks.
+// nextHop returns the address to request after a redirect to another short link. redirectURL is the address in the redirect. If redirectURL
+// is a login page, its next page is shortLink, and nextHop returns the address of shortLink. Otherwise it returns redirectURL, which can
+// have a query that shortLink lacks.
 func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {
@@ -313,8 +312,8 @@ func (r *Resolver) requestURL(address *url.URL) string {
 	return actual
 }
 
-// networkError returns the Error for a request that failed with err and got no response. The text of err is not in its Detail, because that
-// text can contain internal addresses.
+// networkError returns the Error for a request that failed with err and got no response. Detail does not contain the text of err, because
+// this text can contain internal addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolvedError(err, "%s could not be reached; try again later.", host)

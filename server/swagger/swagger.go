@@ -29,9 +29,8 @@ var files embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler returns a handler that serves the page of Swagger UI at /docs/ and its files below /docs/, without authentication. It redirects
-// /docs to /docs/. specURL is the URL of the OpenAPI contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can
-// serve the server under a path prefix.
+// Handler returns a handler that serves Swagger UI and its files at /docs/, without authentication. It redirects /docs to /docs/. specURL
+// is the URL of the OpenAPI contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can add a path prefix.
 //
 // Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts gzip. Errors are plain
 // text.

@@ -198,7 +198,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 				continue // URLs in texts of Swagger UI are allowed, because the Content-Security-Policy blocks requests to other hosts
 			}
 			for _, found := range host.FindAllString(requestFile(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
-				require.Equal(t, "http://www.w3.org/2000/svg", found, "the only address in %s must be this XML namespace", name)
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s must contain no address of another host except this XML namespace", name)
 			}
 		}
 		require.Empty(t, host.FindAllString(requestFile(t, http.MethodGet, "/docs/").Body.String(), -1))

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// getFromAPI sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. If result is a
-// *[]byte, getFromAPI stores the undecoded response body in it. Query parameters with an empty value are left out.
+// getFromAPI sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. A result of
+// the type *[]byte gets the response body undecoded. Query parameters with an empty value are left out.
 func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 	target := path
 	given := url.Values{}
@@ -28,8 +28,8 @@ func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 	return err
 }
 
-// sendJSON sends a request with body as JSON to the API and decodes the JSON of the response into result, which must be a pointer or nil. If
-// result is nil, the response is not decoded. sendJSON returns the status of the response.
+// sendJSON sends body as JSON to the API and returns the status of the response. It decodes the JSON of the response into result, which
+// must be a pointer. If result is nil, the response is not decoded.
 func (v *visit) sendJSON(method, path string, body, result any) (status int, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -38,9 +38,8 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// callAPI sends a request to the API. If the response is a problem document (RFC 9457), callAPI returns it as a *Problem. No other response
-// is an error. For example, a bulk request gets status 422 if all its links are refused. This is not an error, because the response lists
-// the result of each link.
+// callAPI sends a request to the API. If the response is a problem document (RFC 9457), callAPI returns it as a *Problem. Any other
+// response is not an error. For example, a bulk request whose links are all refused gets status 422 and the result of each link.
 func (v *visit) callAPI(method, target string, body io.Reader, result any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {

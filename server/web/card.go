@@ -201,9 +201,8 @@ func cutTextToFit(text string, fits func(string) bool) string {
 	return ""
 }
 
-// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers drawingArea, a rectangle of
-// the picture. The line connects the days whose numbers are known, also across days without a number. If the numbers of fewer than two days
-// are known, drawLine draws nothing.
+// drawLine draws the shown metric of a chart as a line in drawingArea, and fills the area below the line. The line connects the days with
+// known numbers, also across days without a number. If fewer than two days have known numbers, drawLine draws nothing.
 func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 	type mark struct{ x, y float32 }
 	var marks []mark

@@ -46,9 +46,9 @@ type chart struct {
 	query    url.Values
 }
 
-// newChart returns a chart of the points and computes their gains. The query of the page says which metric the chart shows, and whether it
-// shows totals or gains. The points must be sorted by day, the newest first. A point before the period is not in the chart; it is used only
-// to compute the gains of the first day.
+// newChart returns a chart of the points with their gains. The query of the page says which metric the chart shows, and whether it shows
+// totals or gains. The points must be sorted by day, the newest first. Points before the period are not in the chart, but are needed for
+// the gains of the first day.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
 	c.Gain = c.query.Get("view") == "gain"
@@ -60,9 +60,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained corrects the gains of the metric "views". newChart has computed them as differences of the collection's sums, which also
-// contain the views that videos had when they were added to the collection. setViewsGained replaces them by the gained views in the history
-// of the collection.
+// setViewsGained replaces the gains of the metric "views" by the gained views in the history of the collection. The gains from newChart
+// also contain the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -134,13 +133,13 @@ func wasOrWere(n int) string {
 	return "were"
 }
 
-// MetricLink returns the URL query of the same page with a chart of the metric with this name. The result begins with a question mark.
+// MetricLink returns the URL query that makes the page show a chart of the metric with this name. The query begins with a question mark.
 func (c chart) MetricLink(name string) string {
 	return "?" + withParameters(c.query, "metric", name).Encode()
 }
 
-// ViewLink returns the URL query of the same page with a chart of totals if view is "total", or of the change on each day if view is
-// "gain". The result begins with a question mark.
+// ViewLink returns the URL query that makes the page show a chart of totals if view is "total", or of daily changes if view is "gain". The
+// query begins with a question mark.
 func (c chart) ViewLink(view string) string {
 	if view == "total" {
 		view = ""
@@ -168,8 +167,8 @@ func difference(a, b *int64) *int64 {
 	return &d
 }
 
-// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m on the days from firstDay to
-// lastDay. The chart is 100 units wide and 24 units high. It returns "" if fewer than two values are known.
+// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m from firstDay to lastDay. The
+// chart is 100 units wide and 24 units high. The result is "" if fewer than two values are known.
 func sparkline(points []point, m int, firstDay, lastDay store.Date) string {
 	type mark struct {
 		x, y float64

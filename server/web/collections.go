@@ -264,8 +264,7 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// gainRows returns a row for each gain. A row has the video of its gain only if knownVideos contains the video, because gainRows sends no
-// requests to the API.
+// gainRows returns a row for each gain. It takes the videos of the rows from knownVideos, so a row has no video if knownVideos lacks it.
 func gainRows(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {

@@ -17,7 +17,7 @@ type videoColumn struct {
 	Value func(*client.Video) any
 }
 
-// videoColumns are all columns of tables of videos, in the order of the tables.
+// videoColumns are all columns that a table of videos can have, from left to right.
 var videoColumns = []videoColumn{
 	{"views", "latest_views", "Views", "count", func(v *client.Video) any { return v.LatestViews }},
 	{"views_gained_7d", "views_gained_7d", "Gained 7 d", "trend", func(v *client.Video) any { return v.ViewsGained7D }},

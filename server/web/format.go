@@ -291,7 +291,7 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// formatDay returns a date in the form 2006-01-02. d is a date, a pointer to a date, or nil. If it is nil, formatDay returns the text for
+// formatDay returns a date in the form 2006-01-02. d is a date, a pointer to a date, or nil. For nil, formatDay returns the text for
 // unknown values.
 func formatDay(d any) string {
 	switch d := d.(type) {

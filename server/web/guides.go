@@ -77,8 +77,8 @@ func renderGuide(source []byte, documentPath string, guides []guide) (template.H
 	return template.HTML(out.String()), nil //nolint:gosec // safe, because the documents are files of this repository
 }
 
-// guideLinks changes the links of a document. A link to a document that is a guide becomes a link to the page of that guide. A link to any
-// other file of the repository becomes the URL of the file in the public repository.
+// guideLinks changes the links of a document. A link to a guide becomes a link to the page of the guide. A link to any other file of the
+// repository becomes the URL of the file in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide

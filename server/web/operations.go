@@ -97,8 +97,8 @@ func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
-// showOperations shows the operator's page, which is about the fetches of all organisations. Other visitors get status 404, as for an unknown
-// address.
+// showOperations shows the operator's page, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
+// for an unknown address.
 func showOperations(v *visit) error {
 	if !v.maySeeOperations() {
 		return errNotFound

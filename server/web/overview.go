@@ -18,7 +18,7 @@ type tile struct {
 	Ratio  *float64 // the percentage that the tile shows if IsRate is true
 	IsRate bool     // true if the tile shows a percentage instead of a number
 	Change *int64   // the change of Value in the period; nil if it is unknown
-	Before *int64   // the sum of the previous period if PerDay is true, otherwise the change in the previous period; nil if it is unknown
+	Before *int64   // in the previous period: the sum if PerDay is true, and the change if PerDay is false; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
 	Plain    bool     // true if the tile shows one of the next three fields instead of the field Change
@@ -115,9 +115,8 @@ func showOverview(v *visit) error {
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last point
-// before it. It has no value for metrics that are counted for each day separately. The points and the result are sorted by day, the newest
-// first.
+// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last
+// point before it, and no value for metrics that are counted per day. The points and the result are sorted by day, the newest first.
 func fillMissingDays(points []point, lastDay store.Date) []point {
 	var out []point
 	next := lastDay
@@ -137,8 +136,8 @@ func fillMissingDays(points []point, lastDay store.Date) []point {
 	return out
 }
 
-// pointsForPeriod returns the points in the period and one earlier point: the last one before the period. The gain of the first day is computed
-// from it.
+// pointsForPeriod returns the points in the period and the last point before the period. This last point is necessary to compute the gain
+// of the first day.
 func pointsForPeriod(points []point, p period) []point {
 	var out []point
 	for _, at := range points {
@@ -197,7 +196,7 @@ func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	return sum
 }
 
-// statusesWithoutNewNumbers returns each fetch status whose videos get no new numbers, with the number of these videos. It leaves out
+// statusesWithoutNewNumbers returns each fetch status whose videos get no new numbers, and how many videos have this status. It leaves out
 // statuses that no video has.
 func statusesWithoutNewNumbers(s client.StatusCounts) []statusCount {
 	var out []statusCount

@@ -24,7 +24,7 @@ type period struct {
 	Oldest     store.Date // oldest day that a history may have in the organisation's tier
 	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
-	query      url.Values // query of the page; links to other periods keep its other parameters
+	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
 }
 
 // period returns the period that the query of the page selects: with the parameter "days", or with "start" and "end". The default is 30
@@ -84,9 +84,8 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// withParameters returns a copy of query in which some parameters are changed. namesAndValues contains the name of a query parameter, its
-// new value, the name of the next one, and so on. An empty value removes the query parameter. The result never has the query parameter
-// "notice".
+// withParameters returns a copy of query in which some parameters are changed. namesAndValues contains the name of a parameter, its new
+// value, the name of the next one, and so on. An empty value removes the parameter. The result never has the parameter "notice".
 func withParameters(query url.Values, namesAndValues ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)

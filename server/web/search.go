@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// maxFound is the maximum number of videos that a search shows, and also the maximum number of accounts and of collections.
+// maxFound is how many videos a search shows at most, and also how many accounts and how many collections.
 const maxFound = 6
 
 // searchPage is the data for the template of the page of search results.
@@ -26,9 +26,8 @@ func (p searchPage) IsEmpty() bool {
 	return len(p.Videos) == 0 && len(p.Accounts) == 0 && len(p.Collections) == 0
 }
 
-// showSearch shows three lists: the videos with the searched words in their captions or with the searched link, the accounts with the
-// searched username, and the collections with the searched text in their names. If the search dialog sends the request, the response has
-// only these lists.
+// showSearch shows three lists: videos whose captions or link match the search, accounts with the searched username, and collections with
+// the searched text in their names. For the search dialog, the response has only these lists.
 func showSearch(v *visit) error {
 	content := searchPage{Text: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	if content.Text != "" {

@@ -387,8 +387,8 @@ func endOfDay(day string) (*time.Time, error) {
 	return new(begins.AddDate(0, 0, 1)), nil
 }
 
-// saveShare stores what the form contains: the access, the password and the display settings of a collection. Display settings that are not
-// in the form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
+// saveShare stores the access, the password and the display settings of a collection from the form. Display settings that are not in the
+// form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection
 	if err := v.getFromAPI(path, nil, &before); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// pageSize is the number of rows of a page of a table.
+// pageSize is the number of table rows on a page.
 const pageSize = 50
 
 // tableView says how the rows of a table are sorted, and which page of the table is shown. Visitors can bookmark and share this view,

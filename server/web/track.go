@@ -203,7 +203,7 @@ const (
 )
 
 // showProgress answers a request of the page that tracks links. The response says which of the tracked videos and accounts have their first
-// numbers now. The form in the request lists the videos and accounts that had no numbers at the previous request.
+// numbers now. The form lists the videos and accounts that had no numbers at the previous request.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}

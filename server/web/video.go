@@ -184,7 +184,7 @@ func changeChosenVideos(v *visit) error {
 }
 
 // addToCollection adds videos or accounts to the collection that the visitor chose in the form. itemKind is "videos" or "accounts".
-// idsMember is the name of the body's member with the ids, for example video_ids.
+// idsMember is the name of the member of the request body for the ids, for example video_ids.
 func (v *visit) addToCollection(itemKind, idsMember string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {

@@ -76,7 +76,7 @@ type Backend interface {
 	// organisation of id.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
-	// cookie, with which the browser can read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
+	// cookie that lets the browser read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
 	// passwords.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
 	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
@@ -96,7 +96,8 @@ type Backend interface {
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
-	// TargetsWithStatus returns at most limit videos and accounts that have the given fetch status, of all organisations.
+	// TargetsWithStatus returns the videos and accounts with the given fetch status, whatever organisation tracks them. It returns at most
+	// limit of them.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
@@ -179,7 +180,7 @@ func New(o Options) (*Pages, error) {
 }
 
 // ServeHTTP answers a request for a page. It refuses a POST that comes from a page of another site, because the browser would send the
-// session's cookie with it.
+// session's cookie with such a POST.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)

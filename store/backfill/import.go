@@ -48,14 +48,14 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own, because it is older than Retention.Daily. Of such old points, only the last one of each week is
-	// stored, and a later point of the week was imported.
+	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and the import has a later point of the same week, which
+	// is stored as the weekly point.
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. If the day is older than
-	// Retention.Daily, any stored point of the same week has this effect, except an imported weekly point. But if the stored point was imported
-	// without counts, an imported point with counts replaces it.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older than
+	// Retention.Daily, any point of the same week is enough, except an imported weekly point. A stored point that was imported without counts
+	// does not prevent the import of counts.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -70,13 +70,15 @@ type ImportedVideo struct {
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list must
-// not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
+// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list
+// must not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
 //
-// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. Import never
-// replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and Import adds a later
-// point for the same week. A repeated import changes nothing. Import also updates the latest counts, the statistics and the rows of account_days and
-// organisation_days. The result is the same as if the points had been fetched on their days.
+// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. A repeated
+// import changes nothing. The latest counts, the statistics, account_days and organisation_days are the same as if the points had been fetched
+// on their days.
+//
+// Import never replaces a measured point. It replaces an imported point that has no counts, and an imported weekly point if the import has a
+// later point of that week.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
@@ -137,8 +139,8 @@ func (i *importing) firstDailyDay() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// checkVideos returns an error if a link is not the link of a video. The points of a video must be ordered by time, at most one on each UTC day, and
-// not in the future. Otherwise checkVideos returns an error.
+// checkVideos returns an error if a link is not the link of a video, or if points of a video are out of order, on the same UTC day or in the
+// future.
 func (i *importing) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -257,8 +259,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// For a short time, retention has both the daily points of a week and the weekly point that replaces them. Then two rows have the same
-			// day. Skip the weekly point, which the query returns second.
+			// During a roll-up, a day can have both a daily point and the weekly point that replaces it. Skip the weekly point, which the query
+			// returns second.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -307,8 +309,9 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If only the account's id is known, setHandlesByID finds
-// or creates the account. The handle of a created account is its id, because sources also report the id for an account without a handle.
+// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If the import has only the account's id,
+// setHandlesByID finds or creates the account. A created account gets its id as the handle, because sources also report the id if an account has
+// no handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {

@@ -33,7 +33,7 @@ type scenarioPoint struct {
 	imported bool
 }
 
-func drawScenario(rt *rapid.T, now time.Time, days int) scenario {
+func randomScenario(rt *rapid.T, now time.Time, days int) scenario {
 	t := scenario{days: days, first: now.AddDate(0, 0, 1-days)}
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 4).Draw(rt, "unknown") == 0 {
@@ -84,8 +84,8 @@ func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, or
 	}
 }
 
-// toImport returns the imported points of the scenario as an argument of Import.
-func (s scenario) toImport(t *testing.T, org int) []backfill.ImportVideo {
+// importArgument returns the imported points of the scenario as an argument of Import.
+func (s scenario) importArgument(t *testing.T, org int) []backfill.ImportVideo {
 	t.Helper()
 	uploaded, err := store.ParseDate(scenarioUpload)
 	require.NoError(t, err)
@@ -104,8 +104,8 @@ func (s scenario) toImport(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// readableData returns the data of an organisation's videos and accounts that callers of the store can read. It leaves out ids, creation times and
-// the sources of counts.
+// readableData returns what callers of the store can read about an organisation's videos and accounts. It leaves out ids, creation times and the
+// sources of counts.
 func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any
@@ -147,14 +147,14 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now, org := db.Clock.Now(), 0
 		rapid.Check(t, func(rt *rapid.T) {
-			s := drawScenario(rt, now, 60)
+			s := randomScenario(rt, now, 60)
 			first, last := store.DateOf(now)-100, store.DateOf(now)
 			org += 2
 			fetched, imported := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 			s.trackAndFetch(t, db, fetched, org, func(scenarioPoint) bool { return true })
 			s.trackAndFetch(t, db, imported, org+1, func(p scenarioPoint) bool { return !p.imported })
 			db.Clock.Set(now)
-			videos := s.toImport(t, org+1)
+			videos := s.importArgument(t, org+1)
 			before := storetest.StoredRows(t, db, imported)
 			dry, err := backfill.Import(t.Context(), imported, videos, true)
 			require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// importOf returns an argument of Import that adds points to the video of link l.
+// importOf returns an argument of Import that adds points to the video with the link l.
 func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo {
 	return []backfill.ImportVideo{{Link: l, Points: points}}
 }
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the second import can replace the only point of a day, and the row of the day stays
+			for _, day := range history(clean) { // the second import can replace the only point of a day; the day then keeps its row in the sums
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
@@ -468,7 +468,7 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 			require.Equal(t, a.ID, storetest.AccountByLink(t, o, byID).ID)
 			require.Equal(t, name, storetest.VideoOf(t, o, watch(2)).Username)
 		}
-		storetest.Track(t, o, watch(4)) // this video is never fetched, so its author is unknown
+		storetest.Track(t, o, watch(4)) // this video is never fetched, so no source has reported its author
 		importVideo(o, 3)
 		importVideo(o, 4)
 		for n := range 2 {

@@ -11,15 +11,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
-// changes the last known counts of its video, and so the sums of its day and of later days.
+// A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. So an imported point
+// changes the row of its day and the rows of later days.
 
 // dayChange contains the amounts that an import adds to the sums of an account or organisation. An amount is added to the sums of one day and to
 // the sums of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // for each count: the change of its sum
-	known  [store.MetricCount]int64 // for each count: the change of the number of videos for which the count is known
-	videos int64                    // change of the number of videos
+	counts [store.MetricCount]int64 // for each count: by how much its sum changes
+	known  [store.MetricCount]int64 // for each count: by how much the number of videos with a known count changes
+	videos int64                    // by how much the number of videos changes
 }
 
 // addAmounts adds the amounts in o to the amounts in d.
@@ -69,9 +69,8 @@ func (h *history) addCounts(steps []step, sign int64) {
 	}
 }
 
-// trackedSince returns the first day on which the sums include the video. This is the day of the video's first point, or the day of its creation if
-// that is earlier. A new video is created today. If afterImport is true, trackedSince uses the points that the video has after the import, and
-// otherwise the points that it had before. For a weekly point, the day is the Monday of its week.
+// trackedSince returns the first day on which the sums include the video: the day of its first point, or the day of its creation if that is
+// earlier. A weekly point counts from the Monday of its week. If afterImport is false, trackedSince ignores the points that the import adds.
 func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -120,9 +119,9 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The slice storedDays has the days with a row, in
-// ascending order. The argument storedIndex is the index of the day in storedDays. If the day has no row, storedIndex belongs to the last earlier
-// day with a row, or is -1 if there is no such day. The argument c has the amounts to add to the sums of the row with this index.
+// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The days that have a row are storedDays, in
+// ascending order. The argument c has the amounts to add to the row of the day. The argument storedIndex is the position of this row in
+// storedDays. If the day has no row, storedIndex belongs to the last row before the day, or is -1 if there is none.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

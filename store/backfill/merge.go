@@ -22,7 +22,7 @@ type mergedVideo struct {
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
-	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names no account
+	account       *uuid.UUID    // set only if the stored video has no account: the id of the account that the import names, or nil
 }
 
 // classifyPoints returns what the import does with each imported point of the video. It stores the points to import in m.added. It moves the stored
@@ -59,8 +59,8 @@ func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []Im
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classifyPoints later compares the
-// imported points with each other. Points before firstDay are too early: see firstPossibleDay.
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. Points before firstDay are too
+// early: see firstPossibleDay.
 func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -82,9 +82,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// If the week has a daily point, the imported point is not stored. If retention has made the weekly point, the imported point is not
-		// stored either, because it is unknown which days of the week had points. If the weekly point was imported, it is the last
-		// imported point of its week, so a point of a later day can be added.
+		// A daily point of the week prevents the import. So does a weekly point that retention made, because the days that it replaced are
+		// unknown. An imported weekly point is the last imported point of its week, so a later point can be added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -107,7 +106,7 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 }
 
 // UploadMargin is the highest number of days by which a point can be earlier than its video's upload date. The upload date comes from the
-// video's id and can be some hours wrong. Another tracker may also use the days of another time zone.
+// video's id and can be wrong by some hours. Another tracker may also use the days of another time zone.
 const UploadMargin db.Date = 1
 
 // firstPossibleDay returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
@@ -125,8 +124,8 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is in the
-// same week and before firstDaily, because that later point is then stored instead. From firstDaily on, daily points are stored.
+// isWeeklyPoint returns true if the point m.added[n] is the last added point of its week before firstDaily. Of each week, only this point is
+// stored as the weekly point.
 func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -135,9 +134,8 @@ func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that replaces the point m.added[n] and the earlier added points of its week. Each count is the
-// last known value of that count among these points. If none of these points has the count, it comes from the stored weekly point of the week. It
-// also returns true if one of the points is rounded.
+// weekCounts returns the counts of the weekly point that is stored for m.added[n]: for each count, the last known value in the week up to this
+// point. A count that no added point has comes from the stored weekly point. The second result is true if one of these points is rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -177,9 +175,8 @@ func (s *storedPoint) toStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the points of the video as steps, the oldest first. If afterImport is true, it returns the points that the video has after the
-// import: stored and added points. If it is false, steps returns the points that the video had before the import: stored and replaced points. The
-// step of a weekly point is on the Monday of its week, because the sums of the whole week include the point.
+// steps returns the points of the video as steps, the oldest first: the points after the import if afterImport is true, and the points before
+// the import otherwise. The step of a weekly point is on the Monday of its week, because the sums of the whole week include the point.
 func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -199,8 +196,7 @@ func (m *mergedVideo) steps(afterImport bool) []step {
 	return out
 }
 
-// setLatestCounts sets the LatestUpdatedAt, the latest counts and the growth that the video has after the import. It computes them from all points
-// of the video.
+// setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video from all its points after the import.
 func (m *mergedVideo) setLatestCounts() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {

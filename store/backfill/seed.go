@@ -17,9 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller
-// chooses the ids of all rows. A caller that loads the same data again must use the same ids, so that Load can skip rows that exist
-// already.
+// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller chooses
+// the ids of all rows. Load skips rows whose ids exist, so a repeated load must use the same ids.
 type LoadBatch struct {
 	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
 	// members of collections of earlier batches.
@@ -68,14 +67,11 @@ type LoadPoint struct {
 	Rounded bool // at least one of the counts is rounded; Load ignores this field
 }
 
-// Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of
-// their points. Load writes the points (one a week if they are older than Retention.Daily), latest counts, growth, outlier multipliers,
-// hashtags and statistics. It also writes the rows of account_days and organisation_days, and the targets of the queue, which are due
-// tomorrow.
+// Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of their
+// points. Of points that are older than Retention.Daily, Load writes one a week. The targets in the queue are due tomorrow.
 //
-// Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
-// videos. So loading a batch a second time changes nothing. The rows of organisation_days are correct only if Load wrote all data of the
-// organisation.
+// Load skips collections and accounts whose id the organisation already has, and the videos of these accounts. So loading a batch a second time
+// changes nothing. The rows of organisation_days are correct only if Load wrote all data of the organisation.
 //
 // Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data. It returns
 // ErrDuplicate if the organisation has a video or account of the batch under another id.
@@ -259,7 +255,7 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status of a video or account that Load writes. The argument countedAt is the time of its last counts, or nil.
+// loadedStatus returns the fetch status that Load writes for a video or account. The argument countedAt is the time of its last counts, or nil.
 func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
@@ -305,8 +301,8 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// newVideo converts a LoadVideo to a video of the database. It computes the latest counts and the growth of the video from in.Points. The points must
-// be ordered by time, at most one on each day, and not in the future. Otherwise newVideo returns an error.
+// newVideo converts a LoadVideo to a video of the database, with the latest counts and the growth that follow from in.Points. It returns an
+// error if the points are out of order, on the same UTC day or in the future.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -354,8 +350,8 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// addVideo adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, addVideo also adds it to the
-// entries for the queue. The caller must have set the latest counts and growth of v.
+// addVideo adds the rows of a video to l, and the video to the totals. If the video is tracked and not pending, addVideo also adds a target to
+// the entries for the queue. The caller must have set the latest counts and growth of v.
 func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -464,8 +460,8 @@ func (l *loading) writeRows() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches stores the time and views of the last loaded counts of each target in the queue. It skips targets that a collector has
-// already fetched.
+// setLastFetches writes to the queue when each target was last fetched, and with how many views. It skips targets that a collector has already
+// fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))

@@ -172,7 +172,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// fetchDueVideos claims every due video. As the result of the fetch, it stores the facts that factsOf returns for the video's external id.
+// fetchDueVideos claims every due video and stores the result of a fetch: the facts that factsOf returns for the video's external id.
 func fetchDueVideos(t *testing.T, db *storetest.DB, factsOf func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {

@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Restore reads a backup into an empty database of either engine. First it brings the schema to the version of the backup. Then it inserts
-// all rows in one transaction, and commits the transaction only if the checksum is right. Finally it updates the schema to the version of
-// this program. The database must have no rows, except in the table settings. Restore regularly calls the function progress with the number
-// of rows read so far and the total number of rows. It returns a *DamagedError for a damaged backup, and a *store.SchemaError for a backup
-// of a newer program.
+// Restore reads a backup into an empty database of either engine. The table settings need not be empty. Restore first brings the schema to
+// the version of the backup. Then it inserts all rows in one transaction, and commits the transaction only if the checksum is right.
+// Finally it updates the schema to the version of this program. It returns a *DamagedError for a damaged backup, and a *store.SchemaError
+// for a backup of a newer program.
+//
+// Restore regularly calls progress with the number of rows read so far and the total number of rows.
 func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -107,10 +108,10 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 }
 
 const (
-	// rowsAtOnce is the maximum number of rows that one call of InsertRows inserts.
-	rowsAtOnce = 5000
-	// bytesAtOnce is the approximate maximum number of bytes of texts that one call of InsertRows inserts. Only a single row can be larger.
-	bytesAtOnce = 8 << 20
+	// maxRowsPerInsert is the maximum number of rows that one call of InsertRows inserts.
+	maxRowsPerInsert = 5000
+	// maxBytesPerInsert is the approximate maximum number of bytes of texts that one call of InsertRows inserts. Only a single row can be larger.
+	maxBytesPerInsert = 8 << 20
 )
 
 type loader struct {
@@ -178,9 +179,9 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows are too many or too large, so that they must be inserted before the next row is added. It returns false
-// if the next row is a further collection of the same organisation. All collections of an organisation are inserted with one call, because they refer
-// to each other.
+// isFull returns true if the collected rows are too many or too large, so that they must be inserted before the next row is added. It
+// returns false if the collected rows and the next row are collections of the same organisation: such rows refer to each other, and must be
+// inserted with one call.
 func (l *loader) isFull(next []any) bool {
 	if len(l.rows) == 0 {
 		return false
@@ -188,7 +189,7 @@ func (l *loader) isFull(next []any) bool {
 	if l.table == "collections" && l.rows[0][l.org] == next[l.org] {
 		return false
 	}
-	return len(l.rows) >= rowsAtOnce || l.bytes >= bytesAtOnce
+	return len(l.rows) >= maxRowsPerInsert || l.bytes >= maxBytesPerInsert
 }
 
 // insertRows inserts the collected rows.

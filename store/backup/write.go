@@ -63,16 +63,17 @@ type endLine struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// endOfBackup is the text in the last line of a backup in the place where other lines have the name of a table.
+// endOfBackup is the value of "end" in the last line of a backup. In other lines, this value is the name of a table.
 const endOfBackup = "backup"
 
 // reportEvery is the number of rows after which the progress is reported.
 const reportEvery = 5000
 
-// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of transactions
-// that are committed later. Write regularly calls the function progress with the number of rows written so far and the total number of rows. If Write
-// fails, the written part is not a valid backup. If the schema is newer than this program, Write returns a *store.SchemaError, because this program
-// does not know all tables.
+// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read. Transactions that are
+// committed later are not in it. If Write fails, the written part is not a valid backup. If the schema is newer than this program, Write
+// returns a *store.SchemaError, because this program does not know all tables.
+//
+// Write regularly calls progress with the number of rows written so far and the total number of rows.
 func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the fetched
-// target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to the kept
-// record. The tracking type and the start of tracking come from the record that was tracked first.
+// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the
+// fetched target. compareForMerge decides which record is kept and gets the videos, daily points and collection memberships of the other record.
+// The tracking type and the start of tracking come from the record that was tracked first.
 func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
 	into, from, tracking := fetched, other, *fetched
 	if compareForMerge(other, fetched) < 0 {
@@ -49,11 +49,11 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records so that the record to keep comes first. Three criteria decide, in this order:
+// compareForMerge orders duplicate records so that the record to keep comes first:
 //
-//  1. A record that is or was tracked comes before a record that was never tracked.
-//  2. A fetched record comes before an unfetched record.
-//  3. An older record comes before a newer record.
+//   - a record that is or was tracked before a record that was never tracked
+//   - then a fetched record before an unfetched record
+//   - then an older record before a newer record
 func compareForMerge(a, b *store.Account) int {
 	trueFirst := func(a, b bool) int {
 		switch {
@@ -100,9 +100,9 @@ func (d discovery) correctTotals(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveRows moves the rows of the old account to the kept account, and deletes the old account. If both accounts have a point of the same day, the kept
-// account's point stays. Follower counts that it lacks are copied from the old account's point. If both accounts have a subscription, only the kept
-// account's subscription stays.
+// moveRows moves the rows of the old account to the kept account, and deletes the old account. If both accounts have a point of the same day,
+// only the kept account's point stays, and its missing follower counts are copied from the other point. If both accounts have a subscription,
+// only the kept account's subscription stays.
 func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	// If both accounts have a subscription, delete the old account's subscription and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?

@@ -47,8 +47,8 @@ type AccountOutcome struct {
 }
 
 // AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction: profiles, follower counts, and the videos that the
-// subscribers' tracking types include. An outcome is written even if the lease of its claim has ended. If another collector has claimed the
-// account in the meantime, that collector's lease stays unchanged.
+// subscribers' tracking types include. An outcome is written even if its lease has ended. If another collector has claimed the account in the
+// meantime, that collector's lease stays unchanged.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -110,9 +110,9 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes the outcome of one account to the data of the organisations that subscribe to the account. It skips organisations that are
-// not in orgs, because the transaction does not hold their locks. They began to track the account after lockSubscribers read the subscriptions.
-// For these organisations, the account becomes due again immediately.
+// writeAccount writes the outcome of one account to the data of the subscribed organisations in orgs, whose locks the transaction holds. An
+// organisation that is not in orgs has subscribed after lockSubscribers read the subscriptions. For such an organisation, the account becomes
+// due again immediately.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
@@ -138,9 +138,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in the account's target in the queue. If the target has no handle, it also stores the handle. The depth is
-// the number of videos that the next fetch must request, or 0 for one page. If the depth is greater than 0, saveIdentity increases requested_at, so
-// that the longer list is requested immediately.
+// saveIdentity stores the account's ids in the account's target in the queue, and the handle if the target has none. The depth is the number of
+// videos that the next fetch must request, or 0 for one page. If it is greater than 0, saveIdentity increments requested_at, so that the longer
+// list is requested immediately.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -293,9 +293,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge the records that belong to the fetched account. These are the records with the reported id, and those records with the reported
-	// handle that have no id and were never fetched. An account has several records if a video was tracked before its account, or if the account
-	// was tracked by its old and its new handle.
+	// Merge the records of the fetched account: those with the reported id, and those with the reported handle that have no id and were never
+	// fetched. There are several if a video was tracked before its account, or if the account was tracked by its old and its new handle.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -325,9 +324,9 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. If the list is the first complete list
-// since tracking began, it also tracks stopped videos again: see resumeStopped. After that, stopped videos stay stopped. A complete list is one that was
-// long enough to contain all new videos.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. If the list is the first since
+// tracking began that was long enough to contain all new videos, it also tracks stopped videos again: see resumeStopped. After that, stopped
+// videos stay stopped.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -394,8 +393,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all given videos. If not, at most d.preview videos
-// of the account are fetched: limitToPreview returns only the first videos, and marks the rest as pending.
+// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, these are all given videos. Otherwise only d.preview
+// videos of an account are fetched: limitToPreview returns the first videos until this number is reached, and marks the others as pending.
 func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -445,8 +444,8 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the change of an account's follower and following counts to the organisation's totals. The change is the difference between the
-// account after and before the fetch. addFollowers then stores the totals as the organisation's point of the day of the fetch.
+// addFollowers adds the change of an account's follower and following counts between before and after the fetch to the organisation's totals. It
+// then stores the totals as the organisation's point of the fetch's day.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

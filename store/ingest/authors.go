@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the video
-// to this record. The accounts can get new handles. After the caller has written the videos, it must call the returned function updateHandles, which
-// writes the new handles to the other tables.
+// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the
+// video to this record. After the caller has written the videos, it must call updateHandles, which writes new handles of the accounts to the
+// other tables.
 func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {

@@ -20,10 +20,9 @@ const (
 // videos than requested.
 var listDepths = []int{200, 5000}
 
-// fourthOlderVideo returns the index of the fourth older video in the list. A video is older if it was uploaded before the last complete
-// list. A complete list is one that was long enough to contain all new videos. The first three older videos do not count, because they may
-// be pinned to the top of the list. fourthOlderVideo returns -1 if the list has fewer than four older videos, or if there was no complete
-// list yet.
+// fourthOlderVideo returns the index of the fourth older video in the list, because the first three may be pinned to the top of the list. A
+// video is older if it was uploaded before the last list that was long enough to contain all new videos. If there was no such list yet, or if
+// the list has fewer than four older videos, fourthOlderVideo returns -1.
 func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -62,9 +61,8 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 
 // nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough.
 //
-// Before the first complete list, the tracking type decides how long the list must be. The requested list can be shorter if the organisation
-// subscribed during a fetch for another organisation. After the first complete list, the list must reach back to the last complete list. If it
-// does not, nextDepth returns the next length in listDepths.
+// A list is complete if it was long enough to contain all new videos. Before the first complete list, the tracking type decides how long the
+// list must be. After that, the list must reach back to the last complete list. If it does not, nextDepth returns the next length in listDepths.
 func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -84,15 +82,13 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 	return 0
 }
 
-// videosToTrack returns the listed videos that the account's tracking type includes. Videos that were uploaded after tracking began are
-// always included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says. A complete list is
-// one that was long enough to contain all new videos.
+// videosToTrack returns the listed videos that the account's tracking type includes. These are the videos that were uploaded after tracking
+// began. As long as no list was long enough to contain all new videos, the newest videos are added, as many as store.ListDepths says.
 //
-// A video without an upload date is never included if only new videos are tracked. If older videos are tracked too, such a video is included
-// if at least one of these conditions is true:
+// A video without an upload date is never included if only new videos are tracked. Otherwise it is included in each of these cases:
 //
 //   - All videos are tracked.
-//   - There was no complete list before.
+//   - No earlier list was long enough to contain all new videos.
 //   - The collector requested one page, which is the default list length.
 //   - The index of the video in the list is lower than maxIndex.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {

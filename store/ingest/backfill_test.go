@@ -117,7 +117,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 		db.Clock.Advance(week)
 		ch.uploadVideos(t, db, 28)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(ch.videos[:20]))
-		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "only a complete list must set discovered_at")
+		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "an incomplete list must not set discovered_at")
 
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth)

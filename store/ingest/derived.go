@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds videos to organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the videos
-// whose upload date was unknown before and is known now. The set undated contains the keys of the videos whose upload date was unknown before.
+// CountUploads adds videos to the table organisation_uploads, which has the number of uploads of each organisation and day. It adds the videos
+// whose upload date is known now and was unknown before: the keys of these videos are in undated.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID
@@ -111,12 +111,11 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	return err
 }
 
-// SetGrowth computes the fields of Growth from the latest views of the video. The last fetch was on fetchDay. The last point with views is of
-// lastViewsDay, which is nil if no point has views. The function viewsOn returns the views of the last point with views on or before a day, or nil
-// if there is no such point.
+// SetGrowth computes the fields of Growth from the latest views of the video. The day of the last fetch is fetchDay. The day of the last point
+// with views is lastViewsDay, or nil if no point has views. The function viewsOn returns the last known views on a day, or nil if they are
+// unknown.
 //
-// If no point after the start of a period has views, the growth in that period is unknown. In this case, the latest views are older than the period,
-// so they would be compared with themselves.
+// If no point in a period has views, the growth in the period is unknown.
 func SetGrowth(v *store.Video, fetchDay db.Date, lastViewsDay *db.Date, viewsOn func(db.Date) *int64) {
 	before := func(days db.Date) *int64 {
 		if lastViewsDay == nil || *lastViewsDay <= fetchDay-days {

@@ -14,16 +14,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// drawCount draws a random count from 0 to most, or nil for a count that the source does not report.
-func drawCount(t *rapid.T, name string, most int64) *int64 {
+// randomCount returns a random count from 0 to most, or nil, as if the source had not reported the count.
+func randomCount(t *rapid.T, name string, most int64) *int64 {
 	if rapid.IntRange(0, 5).Draw(t, name+" is missing") == 0 {
 		return nil
 	}
 	return new(rapid.Int64Range(0, most).Draw(t, name))
 }
 
-// expectedGrowth returns the growth of the views, as a number and in percent. It compares the latest views with the last known views that
-// are at least the given number of days old. It finds them by going back day by day. A result that cannot be known is nil.
+// expectedGrowth returns the growth of the views in the given number of days, as a number and in percent. It goes back day by day to the last
+// known views before this period. A result that cannot be known is nil.
 func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
 	start, measured := day-store.Date(days), false
 	for d := day; d > start; d-- {
@@ -60,7 +60,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 			for day := 0; day <= 45; day += rapid.SampledFrom([]int{1, 6, 7, 8, 14, 16}).Draw(rt, "days until the next fetch") {
 				at, facts := start.AddDate(0, 0, day), map[link.Link]ingest.VideoFacts{}
 				for i, l := range links {
-					facts[l] = ingest.VideoFacts{Views: drawCount(rt, "views", 20)}
+					facts[l] = ingest.VideoFacts{Views: randomCount(rt, "views", 20)}
 					if n := facts[l].Views; n != nil {
 						byDay[i][store.DateOf(at)], latest[i] = *n, n
 					}
@@ -100,8 +100,7 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 	})
 }
 
-// If a fetch does not report views, latest_views keeps its old value. A comparison of this value with itself would show that the video
-// gained no views, although the growth is unknown.
+// If a fetch does not report views, latest_views keeps its old value. The growth is then unknown, and must not be computed from this old value.
 //
 // Requirements in docs/coverage.md: 11.2-01
 func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
@@ -212,7 +211,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			facts, latest, uploaded := map[link.Link]ingest.VideoFacts{}, make([]*int64, n), (*store.Date)(nil)
 			for i, l := range links[:n] {
 				at := db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 9).Draw(rt, "days since the upload"))
-				latest[i] = drawCount(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
+				latest[i] = randomCount(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
 				facts[l] = ingest.VideoFacts{Views: latest[i], UploadedAt: &at}
 				if d := store.DateOf(at); uploaded == nil || d > *uploaded {
 					uploaded = &d

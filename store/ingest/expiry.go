@@ -28,9 +28,11 @@ var timedRows = []struct{ table, key, expired string }{
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each table.
-// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. It can be interrupted and repeated at any time. If the clock
-// may be wrong, it deletes nothing and returns a *ClockError.
+// DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each
+// table. It can be interrupted and repeated at any time.
+//
+// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and returns
+// a *ClockError.
 func (s *Writer) DeleteExpired(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {

@@ -18,13 +18,13 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set for the bound ByTime, and for no other bound", name)
+		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set if and only if Bound is ByTime", name)
 	}
 }
 
-// insertsOfAge returns one function for each table whose old rows are deleted (store.ByTime), with the table's name as the key. The function inserts a
-// row that was last used at the given time. Calls with different n insert rows with different keys.
-func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
+// insertFuncs returns a function for each table whose old rows are deleted. The key is the table's name. The function inserts a row that was
+// last used at the given time. Rows for different n have different keys.
+func insertFuncs(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
 	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
@@ -72,8 +72,8 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
-				add, ok := insertsOfAge(t, db, o, n, at)[name]
-				require.True(t, ok, "insertsOfAge must have a function for the table %s, because the Bound of the table is ByTime", name)
+				add, ok := insertFuncs(t, db, o, n, at)[name]
+				require.True(t, ok, "insertFuncs must have a function for the table %s, because the Bound of the table is ByTime", name)
 				add()
 			}
 			rows[name] = count(name)
@@ -90,7 +90,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			switch name {
 			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
-			case "events": // for each delivery, insertsOfAge also inserts an event of the same age
+			case "events": // for each delivery, insertFuncs also inserts an event of the same age
 				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)

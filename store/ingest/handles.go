@@ -30,8 +30,8 @@ func renameTarget(tx *gorm.DB, o AccountOutcome) error {
 	}
 	if existing > 0 {
 		statements = []string{
-			// The remaining target gets the greater depth and the earlier due time of the merged targets. If its depth grows while it is
-			// claimed, it becomes due again after the claim.
+			// The remaining target gets the greater depth and the earlier due time of the two targets. If its depth grows while it is claimed,
+			// it becomes due again after the claim.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -55,9 +55,9 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// newTargetName returns the external id that the account's target gets after a fetch. The platform's own id of the account replaces a handle or
-// a source's id, if the source reported it. The source's own id replaces a handle, if the source did not report the platform's id. In all other
-// cases, the external id stays the same.
+// newTargetName returns the external id that the account's target gets after a fetch. A handle or a source's id becomes the platform's own id if
+// the source reported it. Otherwise, a handle becomes the source's own id if the source reported that. In all other cases, the external id stays
+// the same.
 func newTargetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -71,7 +71,7 @@ func newTargetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the ids in the answer show that the source returned another account than the account of the record.
+// isOtherAccount returns true if the reported ids prove that the source answered about another account.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
@@ -92,8 +92,8 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// subscribeToSeparateTarget replaces the organisation's subscription to the fetched target by a subscription to a separate target for the record of
-// the account. It is called if the source returned another account for the fetched target.
+// subscribeToSeparateTarget is called if the source returned another account for the fetched target. It ends the organisation's subscription to
+// the fetched target, and subscribes to a new target for the account's record.
 func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

@@ -68,9 +68,9 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next. If it is "", the target's present Route stays. Answers is stored with the target: the answers of the
-	// sources that were asked in this attempt so far, or nil if the attempt has ended. If Onward is true, the attempt is not finished and
-	// continues with the source in Route, and the target stays in its lane.
+	// Route is the source to ask next, or "" to keep the target's present Route. Answers is stored with the target: what the sources answered in
+	// this attempt so far, or nil if the attempt has ended. If Onward is true, the attempt continues with the source in Route, and the target
+	// stays in its lane.
 	Route   string
 	Answers *string
 	Onward  bool
@@ -82,18 +82,20 @@ type Outcome struct {
 	// TriedHandles are handles from Target.Handles. The video was requested with each of them, and the source did not find it. The next fetch
 	// begins with handles that were not tried yet.
 	TriedHandles []string
-	// Fetch is the change of the fetch status. An outcome with Fetch nil changes the status to queue.FetchOK if it has counts or the facts of an
-	// account. An outcome with none of them leaves the status unchanged.
+	// Fetch is the change of the fetch status. If it is nil, an outcome with counts or with the facts of an account changes the status to
+	// queue.FetchOK, and any other outcome leaves the status unchanged.
 	Fetch *queue.FetchChange
 
 	account   bool // the target is an account and its facts were written
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the targets
-// are due again. The source was called at fetchedAt. The UTC day of this time is the day of the points. Acknowledge does not replace stored counts
-// that are newer than fetchedAt, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's
-// lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a *store.DataKindError.
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the
+// targets are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
+//
+// An outcome can be written twice or late, because stored counts that are newer than fetchedAt stay. If another collector has claimed a target
+// in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and
+// returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -290,8 +292,8 @@ func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []stor
 	}
 }
 
-// accountDayWrites returns the statements that store the statistics of accounts as the accounts' points of the day of the fetch. If a video
-// of an account got counts, the point also gets the time and source of the fetch.
+// accountDayWrites returns the statements that store the present statistics of accounts as their points of the fetch's day. If a video of an
+// account got counts, the point also gets the time and source of the fetch.
 func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
@@ -314,9 +316,8 @@ func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 // loadedColumns are the columns of a video that loadVideos reads: all columns of a Video.
 var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
 
-// loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that have counts of a later fetch. It orders the videos
-// by organisation, platform and the platform's id. No other transaction can change the videos, because this transaction has raised the versions of
-// their organisations.
+// loadVideos reads the videos with the given keys, ordered by organisation, platform and the platform's id. It leaves out stopped videos and
+// videos that have counts of a later fetch. This transaction has locked the organisations, so no other transaction can change the videos.
 func (w videoWriter) loadVideos(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -399,8 +400,8 @@ func (f *VideoFacts) reportedCounts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-// pointWrites returns the statements that write each video's point of the day of the fetch. If the source did not report a count, the point
-// keeps that count from an earlier fetch of the same day.
+// pointWrites returns the statements that write a point of the fetch's day for each video. A count that the source did not report keeps its
+// value from an earlier fetch of the same day.
 func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil

@@ -164,7 +164,7 @@ func TestAcknowledge_ignoresOutcomesOlderThanTheStoredCounts(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_writesThePointOfTheUTCDayOfTheFetch(t *testing.T) {
+func TestAcknowledge_storesThePointOnTheUTCDayOfTheFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -363,7 +363,7 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	})
 }
 
-// The columns of a video are read, changed and written. So a column that is written but not read would lose its value.
+// A column that is written but not read would lose its value, because a video is read, changed and written as a whole.
 func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -14,13 +14,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// At first, a history has a point for each day. When the points of a week are old enough, retention replaces them by one weekly point. This
-// is called roll-up. Later it deletes the weekly point too. The ages are in store.Retention. The weekly point is a copy of the last daily
-// point of the week. If that point lacks a count, the count is copied from the last day of the week that has it.
+// A history first has a point for each day. After store.Retention.Daily days, retention replaces the points of a week by one weekly point. This
+// is called roll-up. After store.Retention.Weekly days, it deletes the weekly point.
+//
+// The weekly point is a copy of the last daily point of the week. A count that this point lacks is copied from the last day of the week that has
+// it.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
-// separate transaction drops the table partition of a month after it has checked that all points of the month have a weekly point. Each
-// step can be repeated, so an interrupted run loses no point.
+// separate transaction drops the table partition of a month after it has checked that all points of the month have a weekly point. Each step can
+// be repeated, so an interrupted run loses no point.
 
 // retentionBatch is the number of videos or accounts whose points one transaction rolls up or deletes.
 const retentionBatch = 500
@@ -34,10 +36,11 @@ type RetentionReport struct {
 	Expired int64    // number of points of videos, accounts and organisations that were deleted because they were older than Retention.Weekly
 }
 
-// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming months.
-// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. It can be interrupted and repeated at any time, and can run
-// while points are written. Two calls at the same time do the same work twice, which does no harm. If the clock may be wrong, it deletes nothing and
-// returns a *ClockError.
+// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming
+// months. It can be interrupted and repeated at any time, can run while points are written, and is safe for concurrent use.
+//
+// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and returns
+// a *ClockError.
 func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
@@ -99,8 +102,8 @@ func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 	return nil
 }
 
-// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. A daily point can be deleted if its week has
-// a weekly point of the same or a later day. The weekly point must have every count that the daily point has.
+// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. For each daily point, the week must have a
+// weekly point of the same or a later day, with every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -118,9 +121,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 	return nil
 }
 
-// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. If a week begins in one month and
-// ends in the next, its days are in two ranges. The statement then runs twice for this week, in any order. The counts of later days replace
-// the counts of earlier days. A weekly point that already has the right counts is not updated.
+// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. A week that begins in one month and
+// ends in the next needs two runs, in any order: counts of later days replace counts of earlier days. A weekly point that already has the right
+// counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -161,9 +164,9 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// runInBatches divides the rows of a table into batches, ordered by organisation and id. For each batch, it calls processBatch in a transaction. The
-// call must process the rows of one organisation whose ids are greater than afterID and at most lastID. The call must also store in batch how many
-// points it has written and deleted. runInBatches adds these numbers to the report.
+// runInBatches divides the rows of a table into batches of one organisation each, ordered by id. For each batch, it calls processBatch in a
+// transaction. The call must process the rows with ids after afterID, up to and including lastID. It must store in batch how many points it
+// wrote and deleted. runInBatches adds these numbers to the report.
 func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
 	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {

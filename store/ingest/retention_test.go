@@ -30,8 +30,8 @@ func firstDailyDay(db *storetest.DB) store.Date {
 	return store.DateOf(at.AddDate(0, 0, 1-at.Day()))
 }
 
-// drawDays draws a random history of points up to today. Points that are older than a random age are already weekly points.
-func drawDays(t *rapid.T, today store.Date) storetest.Series {
+// randomSeries returns a random history with points up to today. Points that are older than a random age are already weekly points.
+func randomSeries(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	views, rolledUpBefore := int64(1000), rapid.IntRange(90, 800).Draw(t, "age in days after which points are rolled up")
 	weeks := map[store.Date]bool{}
@@ -81,7 +81,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			now, l := storetest.Today(db), storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
-			s := drawDays(rt, now)
+			s := randomSeries(rt, now)
 			s.Insert(t, db, o, id)
 			kept := s.AfterRetention(firstDailyDay(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays

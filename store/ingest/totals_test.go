@@ -85,8 +85,8 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 				default:
 					facts := map[link.Link]ingest.VideoFacts{}
 					for _, l := range some() {
-						facts[l] = ingest.VideoFacts{Views: drawCount(rt, "views", 1000), Likes: drawCount(rt, "likes", 100), Comments: drawCount(rt, "comments", 10),
-							Shares: drawCount(rt, "shares", 10), Bookmarks: drawCount(rt, "bookmarks", 10)}
+						facts[l] = ingest.VideoFacts{Views: randomCount(rt, "views", 1000), Likes: randomCount(rt, "likes", 100), Comments: randomCount(rt, "comments", 10),
+							Shares: randomCount(rt, "shares", 10), Bookmarks: randomCount(rt, "bookmarks", 10)}
 					}
 					storetest.Measure(t, db, db.Clock.Now(), facts)
 				}
@@ -129,8 +129,8 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
-// An answer from before midnight can be written after midnight. It changes the totals of the previous day only if no fetch of the new day
-// was written before.
+// An answer from before midnight is written after midnight. It changes the totals of the previous day, unless a fetch of the new day was written
+// before.
 func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -31,7 +31,7 @@ func facebookAcceptedLinks() []acceptedLink {
 		{"/watch/live/ link", "https://www.facebook.com/watch/live/?v=" + id, facebookVideo("")},
 		{"/watch/live/ link with a parameter before the video id", "https://www.facebook.com/watch/live/?ref=watch_permalink&v=" + id, facebookVideo("")},
 		{"video link with the username in the path", "https://www.facebook.com/Some.Name/videos/" + id + "/", facebookVideo("some.name")},
-		{"video link with the username in the path and a query", "https://www.facebook.com/some.name/videos/" + id + "/?fref=nf&__cft__[0]=AZ", facebookVideo("some.name")},
+		{"video link with a query, and with the username in the path", "https://www.facebook.com/some.name/videos/" + id + "/?fref=nf&__cft__[0]=AZ", facebookVideo("some.name")},
 		{"video link with the title before the id", "https://www.facebook.com/some.name/videos/a-fine-title/" + id + "/", facebookVideo("some.name")},
 		{"video link with a percent-encoded title", "https://www.facebook.com/some.name/videos/%D0%B2%D1%96%D0%B4%D0%B5%D0%BE-1/" + id, facebookVideo("some.name")},
 		{"video link with a title of digits", "https://www.facebook.com/some.name/videos/2024/" + id, facebookVideo("some.name")},
@@ -93,14 +93,14 @@ func facebookAcceptedLinks() []acceptedLink {
 		{"videos tab of an account with the account id in the path", "https://www.facebook.com/100063551323670/videos", numeric},
 		{"account id after /profile/", "https://www.facebook.com/profile/100063551323670/", numeric},
 		{"account id after /people/", "https://www.facebook.com/people/Any-Name/100063551323670/", numeric},
-		{"account id after /people/ and a percent-encoded name", "https://www.facebook.com/people/%D0%86%D0%BC%D1%8F/100063551323670", numeric},
+		{"percent-encoded name and account id after /people/", "https://www.facebook.com/people/%D0%86%D0%BC%D1%8F/100063551323670", numeric},
 		{"account id after /pages/", "https://www.facebook.com/pages/Any-Name/100063551323670", numeric},
-		{"account id after /p/ and the title of a page", "https://www.facebook.com/p/Any-Name-100063551323670/", numeric},
-		{"title of a page followed by its account id", "https://www.facebook.com/Any-Name-100063551323670/", link.Link{
+		{"page title and account id after /p/", "https://www.facebook.com/p/Any-Name-100063551323670/", numeric},
+		{"page title followed by the account id", "https://www.facebook.com/Any-Name-100063551323670/", link.Link{
 			Platform: link.Facebook, Kind: link.Account, ID: "100063551323670", Handle: "any-name-100063551323670",
 			Canonical: "https://www.facebook.com/any-name-100063551323670",
 		}},
-		{"title of a page in another script followed by its account id", "https://www.facebook.com/%D0%A1%D0%BB%D0%BE%D0%B2%D0%BE-100063551323670", link.Link{
+		{"page title in Cyrillic followed by the account id", "https://www.facebook.com/%D0%A1%D0%BB%D0%BE%D0%B2%D0%BE-100063551323670", link.Link{
 			Platform: link.Facebook, Kind: link.Account, ID: "100063551323670", Handle: "слово-100063551323670",
 			Canonical: "https://www.facebook.com/%D1%81%D0%BB%D0%BE%D0%B2%D0%BE-100063551323670",
 		}},
@@ -139,7 +139,7 @@ func facebookRefusedLinks() []refusedLink {
 		{"Facebook video link with a title and no id", "https://www.facebook.com/some.name/videos/a-fine-title/", fb, "a-fine-title"},
 		{"Facebook username followed by ~ and a number", "https://www.facebook.com/some.name~100063551323670", fb, "some.name~1000"},
 		{"Facebook username with a plus sign", "https://www.facebook.com/some+name", fb, "some+name"},
-		{"Facebook username in another script", "https://www.facebook.com/%D0%A1%D0%BB%D0%BE%D0%B2%D0%BE", fb, "Слово"},
+		{"Facebook username in Cyrillic", "https://www.facebook.com/%D0%A1%D0%BB%D0%BE%D0%B2%D0%BE", fb, "Слово"},
 		{"Facebook share dialog", "https://www.facebook.com/sharer.php?u=https%3A%2F%2Fyoutu.be%2F" + youtubeID, fb, "/sharer.php"},
 		{"Facebook profile link without an account id", "https://www.facebook.com/profile.php", fb, "account id"},
 		{"Facebook profile link with letters in the account id", "https://www.facebook.com/profile.php?id=abc", fb, "account id"},

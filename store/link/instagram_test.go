@@ -27,7 +27,7 @@ func instagramAcceptedLinks() []acceptedLink {
 		{"/reels/ link", "https://www.instagram.com/reels/" + id + "/", instagramVideo("", "reel")},
 		{"/reels/videos/ link", "https://www.instagram.com/reels/videos/" + id + "/", instagramVideo("", "reel")},
 		{"reel link with the username in the path", "https://www.instagram.com/User.Name_1/reel/" + id + "/", instagramVideo("user.name_1", "reel")},
-		{"reel link with the username in the path and a query", "https://www.instagram.com/user.name_1/reel/" + id + "/?hl=en", instagramVideo("user.name_1", "reel")},
+		{"reel link with a query, and with the username in the path", "https://www.instagram.com/user.name_1/reel/" + id + "/?hl=en", instagramVideo("user.name_1", "reel")},
 		{"/reels/ link with the username in the path", "https://www.instagram.com/user.name_1/reels/" + id + "/", instagramVideo("user.name_1", "reel")},
 		{"link to an embedded reel", "https://www.instagram.com/reel/" + id + "/embed/", instagramVideo("", "reel")},
 		{"link to an embedded reel with its caption", "https://www.instagram.com/reel/" + id + "/embed/captioned/?cr=1&v=14", instagramVideo("", "reel")},

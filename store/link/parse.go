@@ -27,14 +27,13 @@ const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
 // Parse parses a link of a video or account. If the link is not accepted, the error is an [*Error], which explains the reason to the
-// caller.
+// caller. All links to the same video give the same Platform and ID.
 //
 // Parse accepts a link without scheme, on any host of the platform, with any query and fragment, with percent-encoding or "&amp;", and with
-// punctuation of the surrounding text. All links to the same video give the same Platform and ID. If a link contains another link in its
-// query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an inner link that itself contains a
-// link.
+// punctuation of the surrounding text. It refuses a host that ends in a dot: no platform uses such hosts.
 //
-// Parse refuses a host that ends in a dot. No platform uses such hosts, and other code compares hosts byte by byte.
+// If a link contains another link in its query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an
+// inner link that itself contains a link.
 func Parse(raw string) (Link, error) {
 	l, err := parseLink(raw)
 	if err != nil {
@@ -216,7 +215,7 @@ func (a *address) setPath(pathAndQuery string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // browsers also ignore empty parts and "."; the "." can be a full stop after the link
+		case "", ".": // leave out an empty part or a single dot, as browsers do; the dot can be the full stop after the link
 		case "..":
 			return newError(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
@@ -268,8 +267,8 @@ func queryPairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// addressInFragment returns the address of a link such as "https://host/#!/path?query" or "https://host/#/path". It has the host of the link, and
-// the path and query that are in its fragment. Old web applications used such links. addressInFragment returns nil if the fragment is not a path.
+// addressInFragment returns the address that is in the fragment of a link such as "https://host/#!/path?query" or "https://host/#/path".
+// Its host is the host of the link. Old web applications used such links. addressInFragment returns nil if the fragment is not a path.
 func (a *address) addressInFragment() *address {
 	fragment := a.fragment
 	if fragment == "" { // the "#" can be percent-encoded

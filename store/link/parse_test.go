@@ -94,8 +94,8 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	}
 }
 
-// resultOfCanonical returns the result that Parse must return for the canonical link of l. The result is l. But the canonical links of Instagram and
-// Facebook videos do not contain the handle, so the result for such a video has no handle.
+// resultOfCanonical returns the result that Parse must return for the canonical link of l. This is l, but without the handle for a video of
+// Instagram or Facebook, because the canonical links of these videos do not contain the handle.
 func resultOfCanonical(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""

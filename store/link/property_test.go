@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// drawLink returns a random link, with a random platform, kind and id, and the result that Parse must return for this link.
-func drawLink(t *rapid.T) (raw string, want link.Link) {
+// randomLink returns a random link, with a random platform, kind and id, and the result that Parse must return for this link.
+func randomLink(t *rapid.T) (raw string, want link.Link) {
 	number := func(length int) string {
 		return rapid.StringOfN(rapid.RuneFrom([]rune("123456789")), length, length, -1).Draw(t, "number")
 	}
@@ -60,7 +60,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	t.Parallel()
 
 	t.Run("the parser must return the same link for the canonical form", rapid.MakeCheck(func(t *rapid.T) {
-		raw, want := drawLink(t)
+		raw, want := randomLink(t)
 		got, err := link.Parse(raw)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
@@ -70,7 +70,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	}))
 
 	t.Run("a query, a fragment, another scheme, upper case in the host or blanks must not change the result", rapid.MakeCheck(func(t *rapid.T) {
-		raw, want := drawLink(t)
+		raw, want := randomLink(t)
 		query := url.Values{}
 		for range rapid.IntRange(0, 6).Draw(t, "parameters") {
 			key := rapid.SampledFrom([]string{
@@ -93,7 +93,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	}))
 
 	t.Run("a link that contains a link must give the inner link", rapid.MakeCheck(func(t *rapid.T) {
-		raw, want := drawLink(t)
+		raw, want := randomLink(t)
 		wrapper := rapid.SampledFrom([]string{
 			"https://l.facebook.com/l.php?h=AT0&u=", "https://l.instagram.com/?e=AT0&u=", "https://www.youtube.com/redirect?event=x&q=",
 			"https://consent.youtube.com/m?gl=DE&continue=", "https://www.tiktok.com/link/v2?aid=1&target=",

@@ -12,8 +12,8 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // isAlnum reports whether c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isIDCharacter reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for
-// ids with letters.
+// isIDCharacter reports whether c can occur in an id: a letter, a digit, a hyphen or an underscore. This is the alphabet of base64url,
+// which the platforms use for ids with letters.
 func isIDCharacter(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
 // consistsOf reports whether s has minLength to maxLength bytes, and the function isAllowed returns true for each of them.

@@ -233,8 +233,9 @@ func cutYouTubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isIDCharacter(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and "·". A name
-// that contains only ASCII characters must have at least minLength characters. A name with other characters can be a single character.
+// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, hyphens,
+// underscores, full stops and middle dots. A name that contains only ASCII characters must have at least minLength characters. A name with
+// other characters can be a single character.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {

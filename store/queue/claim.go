@@ -93,10 +93,11 @@ type ClaimRequest struct {
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
-// targets of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are
-// ordered by the column turn, a number that a target got when it was requested. In the other lanes, the target that has been due longest comes
-// first. If no organisation tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
+// Claim leases the due targets that Pick chooses. No other collector can claim them before the lease ends. The claim is empty if no target
+// is due. A due target that no organisation tracks any more is deleted.
+//
+// In the interactive lane, targets of the organisations with the fewest claimed targets come first. For equal numbers, the target with the
+// lowest turn comes first. In the other lanes, the target that has been due longest comes first.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -271,8 +272,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out t.Handle, except if that is "". It does nothing if
-// t is an account.
+// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out the handle that t.Handle has already,
+// unless t.Handle is "". It does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

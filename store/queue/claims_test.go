@@ -203,11 +203,11 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 		require.Zero(t, heartbeat(dead))
 		lost := claim(dead, 3)
 		db.Clock.Advance(deadAfter)
-		require.Zero(t, heartbeat(alive), "a collector must count as dead only after deadAfter")
+		require.Zero(t, heartbeat(alive), "a collector must not count as dead before deadAfter has passed")
 		claim(alive, 2)
 		db.Clock.Advance(time.Microsecond)
 		require.EqualValues(t, 3, heartbeat(alive))
-		require.Zero(t, heartbeat(alive), "the targets must be freed only once")
+		require.Zero(t, heartbeat(alive), "the targets must not be freed twice")
 		reclaimed := claim(alive, 3)
 		require.Equal(t, storetest.TargetIDs(lost), storetest.TargetIDs(reclaimed))
 
@@ -247,7 +247,7 @@ func TestClaim_deletesTargetsWithoutSubscriptionsAndReturnsLaterTargets(t *testi
 		storetest.Track(t, o, storetest.Clip(t, 99))
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
 		require.NoError(t, err)
-		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim must be empty only if no target is due")
+		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim must not be empty while a target is due")
 		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
 	})
 }

@@ -13,10 +13,11 @@ import (
 )
 
 // The interactive lane is fair between organisations: if one organisation sends 500 links, a single link of a second organisation must not
-// wait for all of them. Each target in the lane has a number, its turn, and the target with the lowest turn is claimed first. The turns of
-// one organisation's targets are consecutive numbers, which begin with the turn that is served now. So organisations that wait at the same
-// time are served alternately, and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing.
-// In this implementation, each target has the same weight.
+// wait for all of them. Each target in the lane has a number, its turn, and the target with the lowest turn is claimed first.
+//
+// The turns of one organisation's targets are consecutive numbers, which begin with the turn that is served now. So organisations that wait
+// at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair queueing with
+// equal weights.
 
 // orgTurn is a row of org_turns. In the interactive lane of a source, each target has a turn, and the target with the lowest turn is claimed first.
 // The column turn has the highest turn that a target of the organisation has got so far.

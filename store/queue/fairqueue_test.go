@@ -131,7 +131,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim must include neither targets that are due later nor retries")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Empty(t, again.Targets, "targets that are due soon must be claimed only together with due targets, and never while another claim has them")
+		require.Empty(t, again.Targets, "targets that are due soon must not be claimed without due targets, or while another claim has them")
 
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(59*time.Minute)))
 		db.Clock.Set(now.Time().Add(55 * time.Minute))

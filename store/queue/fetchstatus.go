@@ -56,9 +56,9 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// nextFetchWrites returns statements that change the rows of the videos and accounts of entries. They store the times of the next fetches. If no
-// configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. The statements leave out
-// entries whose Saved is true, because their rows already have these values.
+// nextFetchWrites returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
+// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. Entries whose Saved is true are left out,
+// because their rows already have these values.
 func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind

@@ -10,10 +10,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago.
-// Claim deletes most targets without a subscription, but it never sees targets of a platform for which there is no source. DeleteOrphans reads
-// the whole queue. It returns a map from the names of tables to the numbers of deleted rows. After each transaction, it calls keepAlive, and
-// stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// DeleteOrphans deletes the subscriptions of deleted organisations, and targets without a subscription that were due more than a day ago.
+// Claim deletes most targets without a subscription, but not those of a platform without a source. DeleteOrphans returns a map from the
+// names of tables to the numbers of deleted rows. It reads the whole queue.
+//
+// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and
+// returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {

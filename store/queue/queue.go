@@ -160,11 +160,13 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays the entries of an organisation that stopped tracking a target and now tracks it again. Otherwise an organisation could
-// cause a fetch at any time by stopping and tracking. An entry is delayed if two conditions hold: less than RefreshPause has passed since the last
-// fetch of the target, and the organisation already tracked the target before that fetch. The target then becomes due at its next scheduled time. If
-// the organisation had stopped tracking the target before that fetch, it does not have the counts of the fetch. The target then becomes due at the
-// end of RefreshPause, or at its scheduled time if that is earlier.
+// deferRecentlyFetched delays entries of targets that the organisation stopped tracking and now tracks again. Otherwise an organisation
+// could cause a fetch at any time by stopping and tracking. An entry is delayed if both conditions are true:
+//   - The last fetch of the target was less than RefreshPause ago.
+//   - The organisation had first tracked the target before this fetch.
+//
+// The target of a delayed entry becomes due at its next scheduled time. If the organisation lacks the counts of the last fetch, the target
+// becomes due at the end of RefreshPause, or at its scheduled time if that is earlier.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -211,10 +213,11 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is more urgent.
-// A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also raises requested_at. So
-// a target that a collector is fetching at this time becomes due again directly after this fetch. But if deferRecentlyFetched has delayed the entry,
-// the state and requested_at stay unchanged.
+// Enqueue adds the targets and subscriptions of entries to the queue. A target that exists already becomes due earlier if the entry is more
+// urgent, and never later. Its state becomes active if it was StateGone or StateParked. Each entry also raises requested_at. So a target
+// that is being fetched becomes due again directly after this fetch.
+//
+// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {

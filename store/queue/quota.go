@@ -10,9 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of the period for which the budget counts. The
-// limit is the number of units in that period. ReserveQuota returns false if too few units are left. All collectors share the budget, and it is never
-// overdrawn. A limit of 0 means that the limit is unknown: the units are counted, but never refused.
+// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of the period for which the budget
+// counts, and the limit is the number of units in it. ReserveQuota returns false if too few units are left. All collectors share the
+// budget. If the limit is 0, it is unknown, and the units are only counted.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -52,7 +52,7 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // number of pauses since the last successful call; always 0 for a pause that began because a budget was used up and not because a call was refused
+	Strikes      int // number of pauses since the last successful call; always 0 for a pause that began because a budget was used up
 }
 
 // TableName returns the name of the table for GORM.

@@ -46,7 +46,7 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 			var end []string
 			err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id > ? ORDER BY external_id LIMIT 1 OFFSET ?`,
-				Bucket, r.Platform, r.Kind, after, reroutedAtOnce-1).Scan(&end).Error
+				Bucket, r.Platform, r.Kind, after, maxRowsPerReset-1).Scan(&end).Error
 			if err != nil {
 				return err
 			}
@@ -73,5 +73,5 @@ func (s *Queue) AssignRoutes(ctx context.Context) error {
 	})
 }
 
-// reroutedAtOnce is the maximum number of rows that the function resetRoutes changes in one transaction.
-const reroutedAtOnce = 5000
+// maxRowsPerReset is the maximum number of rows that resetRoutes changes in one transaction.
+const maxRowsPerReset = 5000

@@ -38,8 +38,8 @@ func formsText(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// runningFor is how long a collector counts as running after its last heartbeat. The store ignores the sources of other collectors, and the
-// forms of targets that other collectors can fetch.
+// runningFor is how long a collector counts as running after its last heartbeat. The sources and the forms of collectors that are not
+// running are ignored.
 const runningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.

@@ -100,9 +100,9 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: DelayableStatuses, the time before which a due fetch
-// counts as late, and FetchDelayed. The column route has the source to ask. If collectors have stored the first source for each platform and kind,
-// and the route of a new target is empty, no source can fetch the target. Its status is then "unsupported".
+// targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: DelayableStatuses, the time before which a
+// due fetch counts as late, and FetchDelayed. The status is "unsupported" if a new target has no source to ask, although the collectors
+// have stored the first source for each platform and kind.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // stoppedCounts counts the stopped videos and accounts of all organisations.
@@ -156,9 +156,9 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	return found, db.Translate(err)
 }
 
-// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both results are
-// sorted by these columns. On SQLite, the index fetch_targets_counts contains all columns of the query, in the order of its groups. So the query
-// reads only the index, and does not sort.
+// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both
+// results are sorted by these columns. On SQLite, the query reads only the index fetch_targets_counts and does not sort, because the index
+// has the columns in the order of the groups.
 func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
 	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),

@@ -1,9 +1,10 @@
 package storetest
 
-// standIn are SQL statements that add a stand-in for the extension Citus to a PostgreSQL database. The store treats the database as a database of
-// Citus. The stand-in divides nothing: all tables stay in the database. Its functions record their calls in the table citus_calls. Like Citus, they
-// refuse a table with a unique key that lacks the distribution column. They also refuse a table with a foreign key to or from a table that is not
-// distributed. As on Citus, a COPY into a distributed table fails with the internal error XX000 if a row breaks a unique key.
+// standIn are SQL statements that add a stand-in for the extension Citus to a PostgreSQL database. The store then treats the database as a
+// database of Citus, but all tables stay in it undivided. The functions of the stand-in record their calls in the table citus_calls.
+//
+// Like Citus, they refuse a table with a unique key that lacks the distribution column, and a table with a foreign key to or from a table
+// that is not distributed. As on Citus, a COPY into a distributed table fails with the internal error XX000 if a row breaks a unique key.
 const standIn = `SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.citus_calls (at timestamptz DEFAULT clock_timestamp(), name regclass, type text, col text, colocate_with text);
 CREATE VIEW pg_catalog.citus_tables AS

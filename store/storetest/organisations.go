@@ -34,9 +34,9 @@ func (i *statementInfo) addOrganisation(argument int) {
 	i.organisations = append(i.organisations, argument)
 }
 
-// addInsertedOrganisations records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and source is
-// the part of the INSERT with VALUES or SELECT. Rows of VALUES are recorded only if the statement must follow the rules of CheckRouting, which are
-// the rules of Citus. On SQLite and PostgreSQL, one INSERT may insert rows of several organisations.
+// addInsertedOrganisations records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and
+// source is the part of the INSERT with VALUES or SELECT. Rows of VALUES are recorded only for Citus (CheckRouting): on SQLite and
+// PostgreSQL, one INSERT may insert rows of several organisations.
 func (b *block) addInsertedOrganisations(columns, source []node) {
 	at := 0
 	for i, column := range splitAt(columns, isComma) {

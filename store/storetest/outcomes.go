@@ -96,7 +96,7 @@ func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }
 
-// SetDataKind stores in the database that its numbers are of the given kind, although the database has no numbers.
+// SetDataKind marks the database as one whose numbers are of the given kind. The database need not contain numbers.
 func SetDataKind(t *testing.T, db *DB, kind store.DataKind) {
 	t.Helper()
 	require.NoError(t, db.DB().Tx(t.Context(), func(tx *gorm.DB) error { return store.RequireDataKind(tx, kind) }))

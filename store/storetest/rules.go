@@ -11,13 +11,11 @@ import (
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
-//
-//   - Each distributed table that is read or changed has its organisation_id compared with a parameter by "=". It can also be compared
-//     with the organisation_id of another table that is compared with a parameter, or of a list of db.WithRows, whose rows are
-//     parameters. The other table or list can belong to the query or to an enclosing query. Conditions beside an OR or below a NOT do not
-//     count. Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the condition in both halves.
-//   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an
-//     organisation_id.
+//   - Each distributed table that is read or changed has its organisation_id compared with a parameter by "=". The comparison can be
+//     indirect: through the organisation_id of another table that is compared with a parameter, or of a list of db.WithRows, which has only
+//     parameters. This table or list can belong to the query or to an enclosing query. Conditions beside an OR or below a NOT do not count.
+//     Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the condition in both halves.
+//   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
 //   - All parameters with which an organisation_id is compared have the same value. This is checked only if args has the arguments of the

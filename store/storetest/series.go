@@ -131,7 +131,7 @@ func isLower(current, previous store.Counts) bool {
 // weekly point has the day of the last point of its week, and the last known value of each count in the week. Points before firstWeekly are left out.
 func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
-	last, known := map[store.Date]store.Date{}, s.Points() // last is a map from weeks to their last day with a point
+	last, known := map[store.Date]store.Date{}, s.Points() // maps a week to its last day that has a point
 	for day, c := range s.Daily {
 		if day >= firstDaily {
 			kept.Daily[day] = c

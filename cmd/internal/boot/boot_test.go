@@ -183,7 +183,7 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	go func() { served <- boot.Serve(ctx, l, handler, slog.New(slog.DiscardHandler)) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	go func() {
-		text, err := requestBody(t, client, boot.URL(l))
+		text, err := getBody(t, client, boot.URL(l))
 		answered <- text + errorText(err)
 	}()
 	<-entered
@@ -202,12 +202,12 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 
 func requireBody(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	text, err := requestBody(t, c, url)
+	text, err := getBody(t, c, url)
 	require.NoError(t, err)
 	return text
 }
 
-func requestBody(t *testing.T, c *http.Client, url string) (string, error) {
+func getBody(t *testing.T, c *http.Client, url string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

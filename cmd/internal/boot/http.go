@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// These constants are the time limits of HTTP connections. They are long enough to receive a request of 2 MiB or to send a response with 5000 videos
-// on a slow network. When a limit is reached, the connection is closed. So a client that sends or reads nothing cannot keep its connection open
-// forever.
+// These constants are the time limits of HTTP connections. They are long enough to receive 2 MiB, or to send a response with 5000 videos, on a
+// slow network. A connection that reaches a limit is closed, so a client that sends or reads nothing cannot keep it open forever.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -81,9 +80,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
 	}
-	// Shutdown closes a connection on which no request was received yet. But a proxy may have just sent its first request on such a connection,
-	// and the request would fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Keep-alives are switched
-	// off for this time, so that each connection closes after its next answer.
+	// Shutdown closes a connection on which no request was received yet. If a proxy has just sent its first request on this connection, the
+	// request would fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Keep-alives are switched off
+	// for this time, so that each connection closes after its next answer.
 	s.SetKeepAlivesEnabled(false)
 	closed := make(chan struct{})
 	go func() {

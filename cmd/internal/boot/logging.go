@@ -32,9 +32,9 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 // maxLogDelay is how long a BufferedLogger may keep a log line of level info or debug before it writes the line.
 const maxLogDelay = 200 * time.Millisecond
 
-// BufferedLogger returns a logger that collects log lines of level info and debug, and writes them together to w after at most maxLogDelay. This
-// saves time: for a small request, writing its log line separately takes a quarter of the total time. Warnings and errors are written immediately,
-// together with all collected lines. The caller must call stop, which writes the collected lines.
+// BufferedLogger returns a logger that collects log lines of level info and debug, and writes them together to w after at most maxLogDelay.
+// Writing each line separately would take a quarter of the time of a small request. Warnings and errors are written immediately, after all
+// collected lines. The caller must call stop, which writes the collected lines.
 func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) {
 	if IsTerminal(w) {
 		return l.Logger(w), func() {}

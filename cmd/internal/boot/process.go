@@ -42,8 +42,8 @@ const (
 	memoryLimit = 512 << 20
 )
 
-// collectGarbageLess makes Go collect garbage less often, with the values gcPercent and memoryLimit.
-func collectGarbageLess() {
+// reduceGarbageCollection makes Go collect garbage less often, with the values gcPercent and memoryLimit.
+func reduceGarbageCollection() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -59,7 +59,7 @@ func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	collectGarbageLess()
+	reduceGarbageCollection()
 	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 

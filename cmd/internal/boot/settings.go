@@ -8,11 +8,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the arguments and the environment into a struct that has tags of kong. Its parameter is a pointer to this struct. The tag
-// `setting:"REELTALLY_…"` of a flag names its environment variable, which is used if the flag is not among the arguments.
+// Parse reads the arguments and the environment into the struct to which grammar points. The struct has tags of kong. A flag with the tag
+// `setting:"REELTALLY_…"` gets its value from this environment variable if the flag is not among the arguments.
 //
 // Every program has the flags --help and --version. Parse returns ErrHelpShown if it printed the help or the version. It returns a UsageError
-// in two cases: a value is invalid, or the environment has a variable whose name begins with REELTALLY_ and is unknown.
+// in two cases: a value is invalid, or the environment has an unknown variable whose name begins with REELTALLY_.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
@@ -54,8 +54,8 @@ func Description(text string) kong.Option { return kong.Description(text) }
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.
 func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a kong resolver that gives flags the values of environment variables. It reads the variables with lookupEnv. An empty
-// variable counts as not set. The tag env of kong cannot replace the resolver: it reads only the variables of the process, and its errors contain the
+// environmentResolver returns a kong resolver that gives flags the values of environment variables. It reads the variables with lookupEnv. An
+// empty variable counts as not set. The tag env of kong is not used: it reads only the variables of the process, and its errors contain the
 // values of secrets.
 func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {

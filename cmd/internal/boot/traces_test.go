@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// logInSpan is a program that logs one line inside a span, and one outside.
-func logInSpan(outside context.Context, p boot.Process) error {
+// logInsideAndOutsideSpan is a program that logs one line inside a span, and one outside.
+func logInsideAndOutsideSpan(outside context.Context, p boot.Process) error {
 	traces, logger, err := boot.StartTraces(outside, p, slog.New(slog.NewTextHandler(p.Stderr, nil)))
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func TestTraces_logLinesHaveATraceIDOnlyInsideATrace(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	status, _, stderr := boottest.Run(t, logInSpan, nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL + "/base"})
+	status, _, stderr := boottest.Run(t, logInsideAndOutsideSpan, nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL + "/base"})
 	require.Zero(t, status)
 	require.Regexp(t, `msg="in the span" part=1 trace_id=[0-9a-f]{32}\n`, stderr)
 	require.Regexp(t, `msg=outside\n`, stderr)
@@ -56,7 +56,7 @@ func TestTraces_areOffWithoutAReceiver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := boottest.Run(t, logInSpan, nil, env)
+			status, _, stderr := boottest.Run(t, logInsideAndOutsideSpan, nil, env)
 			require.Zero(t, status)
 			require.NotContains(t, stderr, "sending traces")
 			require.NotContains(t, stderr, "trace_id")
@@ -82,7 +82,7 @@ func TestTraces_reportsTheInvalidVariable(t *testing.T) {
 		name, value, _ := strings.Cut(setting, "=")
 		env := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
 		env[name] = value
-		status, _, stderr := boottest.Run(t, logInSpan, nil, env)
+		status, _, stderr := boottest.Run(t, logInsideAndOutsideSpan, nil, env)
 		require.Equal(t, 2, status, setting)
 		require.Contains(t, stderr, want, setting)
 		require.NotContains(t, stderr, "s3cret", setting)

@@ -171,8 +171,8 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 }
 
 // ConfiguredSources returns a source for each configured credential, in the order in which the collector asks them: the platforms' APIs, then
-// vendors, and last TikTok's Research API, whose numbers are days old. TikTok replaces a refresh token each time the token is used. So the TikTok
-// sources save the new tokens in the store.
+// vendors, and last TikTok's Research API, whose numbers are days old. TikTok replaces a refresh token at each use, so the TikTok sources save
+// the new tokens in the store.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addResultCounts returns copies of the given sources. It sets their field Results from the map resultCounts, which has the numbers of results. The
-// keys of the map are names of sources. The keys of the inner maps are classes of results, such as "ok".
+// addResultCounts returns copies of the given sources with the field Results set from resultCounts. This map has the number of results by the
+// name of the source and by class, such as "ok".
 func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -139,8 +139,8 @@ func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]
 	return out
 }
 
-// countResults returns the numbers of results that CountCalls has counted in this process. The keys are names of sources. The keys of the inner maps
-// are classes of results, such as "ok".
+// countResults returns the numbers of results that CountCalls has counted in this process, by the name of the source and by class, such as
+// "ok".
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.gatherer.Gather()
 	if err != nil {

@@ -218,9 +218,9 @@ func platforms(c queue.CollectingState) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers. The parameter p is a fraction, such as 0.95. At least
-// this fraction of the fetched targets have numbers that are not older than the bound. The bound is the smallest age in queue.FreshWithin for which
-// this is true. percentile returns nil if no age is large enough, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers. The parameter p is a fraction, such as 0.95. The
+// bound is the smallest age in queue.FreshWithin such that at least the fraction p of the fetched targets have numbers of this age or younger.
+// percentile returns nil if there is no such age, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {

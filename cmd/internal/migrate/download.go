@@ -298,8 +298,8 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out interpolated points. If the remote
-// server is a hosted service, it also leaves out all points older than dailyDays. It adds the numbers of these points to the state.
+// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out interpolated points. If the
+// remote server is a hosted service, it also leaves out all points older than dailyDays. The state counts the omitted points.
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {

@@ -184,11 +184,11 @@ type place struct {
 	nth    int
 }
 
-// createCollections creates the collections that do not exist in this database yet. It creates parents before their children. The result is a map
-// from the id of a collection on the remote server to its id in this database.
+// createCollections creates copies of the remote server's collections, parents before children. The result is a map from the id of a collection
+// on the remote server to its id in this database.
 //
-// Several collections can have the same parent and name. The type place numbers them, so that each collection has its own place. If the database
-// already has a collection at the place, createCollections does not create another one. So a repeated migration creates no collection twice.
+// A collection is not created if this database already has one at the same place: with the same parent, name and number. So a repeated
+// migration creates no collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {

@@ -207,9 +207,9 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns an
-// entry only once, even if it is on two pages. The function idOf returns the id of an entry. listAll requests the oldest entries first, so that the
-// server adds new entries at the end, and no other entries move.
+// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
+// an entry only once, even if it is on two pages. The function idOf returns the id of an entry. listAll requests the oldest entries first,
+// because new entries then come at the end and do not move the others.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}

@@ -21,8 +21,10 @@ type firstVideo struct {
 }
 
 // specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted video, a
-// video that became private, and a video with a gap in its history. They are TikTok videos because the id of a TikTok video contains its upload
-// time, so that a video of a given age can be found. If the plan has no TikTok videos, or too few days or videos, specialVideos returns nil.
+// video that became private, and a video with a gap in its history. If the plan has no TikTok videos, or too few days or videos, specialVideos
+// returns nil.
+//
+// A TikTok id contains the upload time, so a video of a given age can be found.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -48,9 +50,9 @@ func (g *generator) specialVideos() []*firstVideo {
 // the rarest category.
 const maxTries = 200_000
 
-// findVideo returns a random TikTok video of the category c that was uploaded at the given time. The video's account has the category
-// sandbox.AccountNormal and was not generated before. If the video was deleted or became private, this happened 5 to 25 days ago. If the
-// category is viral, isOutlier is true for the video. findVideo returns false if maxTries random ids gave no such video.
+// findVideo returns a random TikTok video of the category c that was uploaded at the given time. Its account has the category
+// sandbox.AccountNormal and was not generated before. A deleted or private video became so 5 to 25 days ago, and a viral video is an outlier.
+// findVideo returns false if maxTries random ids gave no such video.
 func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970
@@ -90,9 +92,9 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates the account that uploaded startVideo. It also generates this video and other uploads of the account. If startVideo is
-// nil, generateAccount takes a random video of the platform p instead. If p is TikTok or Instagram, this video is years old, so that its history has
-// the full length of Plan.Days.
+// generateAccount generates the account that uploaded startVideo, the video itself, and other uploads of the account. If startVideo is nil, it
+// takes a random video of the platform p instead: for TikTok and Instagram, a video that is years old, so that its history has the full length
+// of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
@@ -165,8 +167,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list has the ids of an account's videos
-// in the order of their upload. So the result also has old videos, which have long histories.
+// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list has the ids of an account's
+// videos in the order of their upload, so the result also has old videos with long histories.
 func pickEvenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -194,7 +196,7 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followerCounts returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers are made up: they
+// followerCounts returns the number of followers on each day. The sandbox knows only today's number, so the earlier numbers are made up: they
 // grow linearly from 0, on the day when the account was created, to today's number.
 func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today

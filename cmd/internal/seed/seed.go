@@ -130,7 +130,7 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID           // ids of collections; campaigns get videos, and creators and mixed get accounts
+	campaigns, creators, mixed []uuid.UUID           // ids of collections: campaigns are for videos, creators and mixed for accounts
 	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft                 int                   // number of videos still to generate
 	videos                     map[link.Platform]int // number of videos generated so far

@@ -40,12 +40,12 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation. Ambiguous
-// names, such as "timestamp", "favorites", "author" and "created_at", are not included. For such a column, the operator must say with --map which
-// field it is.
+// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation. They
+// include no ambiguous names, such as "timestamp", "favorites", "author" and "created_at". For such a column, the operator must say with --map
+// which field it is.
 //
-// "video_view_count" is not included either. It is Instagram's older count, which counts only views of at least three seconds, and
-// ReelTally's sources return another count.
+// "video_view_count" is not included either. This older count of Instagram has only views of at least three seconds, so it differs from the
+// count that ReelTally's sources return.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
@@ -72,8 +72,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link", as the files of hosted services have. If
-// the file has no column "ad_link", the meaning of these columns is ambiguous. They then count as unknown.
+// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link". Files of hosted services have this
+// column. In a file without it, the ignored columns are ambiguous, and count as unknown.
 var ignoredIfAdLinkExists = []string{"createdat"}
 
 var byAlias = func() map[string]field {
@@ -114,8 +114,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column. If Map has the name of the column, fieldOf returns the field that Map gives. Otherwise, it returns the field
-// that has this name as an alias. It returns false if there is no such field.
+// fieldOf returns the field of a column: the field that Map gives for the name of the column, or else the field that has this name as an alias.
+// It returns false if there is no such field.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -204,8 +204,8 @@ type unusedMappings struct {
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
 const maxShownNames = 20
 
-// unusedMappings returns all entries of Map as not found yet. Call markFound for each column of the file.
-func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
+// newUnusedMappings returns all entries of Map, marked as not found. Call markFound for each column of the file.
+func (c Columns) newUnusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
 // markFound records that the file has a column with this name.
 func (u *unusedMappings) markFound(name string) {
@@ -239,7 +239,7 @@ func (u *unusedMappings) err() error {
 // fieldsOfHeader returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
 // that the file does not have, two columns have the same field, or no column has the link of the video.
 func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
-	unused := c.unusedMappings()
+	unused := c.newUnusedMappings()
 	for _, name := range names {
 		unused.markFound(name)
 	}

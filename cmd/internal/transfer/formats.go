@@ -61,26 +61,26 @@ type formats struct {
 // evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
 // has the format "day-first" or "month-first".
 type evidence struct {
-	first     string // the first value that is possible only in the first of the two formats; "" if there is none
-	second    string // the first value that is possible only in the second of the two formats; "" if there is none
-	ambiguous string // the first value that is possible in both formats, with different meanings; "" if there is none
-	any       string // the first value of the column, for ColumnFormat.Example if the format does not matter
+	first     string // the first value that shows the first format (decimal-point or day-first); "" if there is none
+	second    string // the first value that shows the second format (decimal-comma or month-first); "" if there is none
+	ambiguous string // the first value that has different meanings in the two formats; "" if there is none
+	any       string // the first value of the column; if no value shows the format, it becomes ColumnFormat.Example
 }
 
-// addValue records a value of the column. The pointer firstOfKind is &e.first, &e.second or &e.ambiguous, or nil if the value means the same in both
-// formats. If the value is the first of its kind, addValue stores it there.
-func (e *evidence) addValue(text string, firstOfKind *string) {
+// addValue records a value of the column. The pointer into is &e.first, &e.second or &e.ambiguous, or nil if the value means the same in both
+// formats. addValue stores the value there, unless an earlier value is stored.
+func (e *evidence) addValue(text string, into *string) {
 	if e.any == "" {
 		e.any = text
 	}
-	if firstOfKind != nil && *firstOfKind == "" {
-		*firstOfKind = text
+	if into != nil && *into == "" {
+		*into = text
 	}
 }
 
-// decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value of the column means the same in
-// both formats. decideFormat returns an error in two cases. Either some values have the first format and others the second. Or a value has two
-// possible meanings, and no other value shows which one is right. The error names the field, the flag that sets the format, and the two formats.
+// decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value means the same in both
+// formats. decideFormat returns an error if some values show the first format and others the second, or if a value is ambiguous and no other
+// value shows the format. The error names the field, the flag that sets the format, and the two formats.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -97,14 +97,14 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. The value can be possible only in the format "decimal-point", or only in "decimal-comma". It can
-// have a different meaning in each of these formats, or the same meaning in both.
+// addNumber records a value of a column of numbers. The value shows the format "decimal-point", shows "decimal-comma", is ambiguous, or means
+// the same in both formats.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// The last point or comma is the decimal sign or separates thousands. The two pointers say where addValue stores the value in each of these
-	// cases.
+	// decimal is the field for the value if its last sign (point or comma) is the decimal sign. group is the field if this sign separates
+	// thousands.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
@@ -123,8 +123,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. The value can be possible only in the format "day-first", or only in "month-first". It can have a
-// different meaning in each of these formats, or the same meaning in both.
+// addDate records a value of a column of dates. The value shows the format "day-first", shows "month-first", is ambiguous, or means the same in
+// both formats.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -287,9 +287,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns. The caller
-// must call cleanUp at the end. An input such as standard input cannot be read again. In that case, the first reading copies it to a temporary file,
-// which cleanUp deletes.
+// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns. If
+// r.In cannot be read again, such as standard input, the first reading copies it to a temporary file. The caller must call cleanUp at the end,
+// which deletes this file.
 func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {

@@ -311,9 +311,8 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	}
 }
 
-// writeVideos imports all videos in batches. If an interrupted import is run again, writeVideos imports the finished batches again. Importing
-// them again is fast and changes nothing. The import does not record which batches are finished, because the database can be restored from a
-// backup between the two runs.
+// writeVideos imports all videos in batches. If an interrupted import is run again, all batches are imported again, which is fast and changes
+// nothing. Finished batches are not recorded, because the database can be restored from a backup between the two runs.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

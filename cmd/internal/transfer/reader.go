@@ -81,10 +81,10 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	case err != nil:
 		return nil, err
 	case start[0] == '{':
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.unusedMappings(), lines: true}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), lines: true}, nil
 	case start[0] == '[':
 		_, _ = in.Discard(1)
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.unusedMappings()}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings()}, nil
 	}
 	return newCSVReader(in, l, c)
 }

@@ -66,7 +66,7 @@ func TestImport_continuesAfterInterruption(t *testing.T) {
 		_, err = runImport(t, db, uninterrupted, text)
 		require.NoError(t, err)
 		all := store.ExportQuery{}
-		require.Equal(t, exportText(t, uninterrupted, transfer.CSV, all), exportText(t, o, transfer.CSV, all))
+		require.Equal(t, exportedText(t, uninterrupted, transfer.CSV, all), exportedText(t, o, transfer.CSV, all))
 		day := store.DateOf(db.Clock.Now())
 		a, err := uninterrupted.OrganisationHistory(t.Context(), day-5, day)
 		require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 		summary, err := runImport(t, restored, restored.Org(o.ID()), text)
 		require.NoError(t, err)
 		require.Equal(t, transfer.Summary{Rows: 500, Videos: 250, New: 250, Added: 500}, summary)
-		require.Equal(t, 501, strings.Count(exportText(t, restored.Org(o.ID()), transfer.CSV, store.ExportQuery{}), "\n"))
+		require.Equal(t, 501, strings.Count(exportedText(t, restored.Org(o.ID()), transfer.CSV, store.ExportQuery{}), "\n"))
 	})
 }
 
@@ -121,7 +121,7 @@ func interruptImport(t *testing.T, db *storetest.DB, o *store.Org, text string, 
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
+	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: refuseShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
 		Progress: func(s transfer.Stage, done, total int64) {
 			if s == transfer.Writing && done < total {
 				stop()
@@ -144,7 +144,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 		failOnError := func(err error) { require.NoError(t, err) }
 		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
 			e := transfer.Export{Org: o, Format: f, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
-			want := exportText(t, o, f, store.ExportQuery{})
+			want := exportedText(t, o, f, store.ExportQuery{})
 			ctx, stop := context.WithCancel(t.Context())
 			interrupted := e
 			interrupted.Progress = func(int64) { stop() }
@@ -185,7 +185,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, exportText(t, o, transfer.CSV, store.ExportQuery{}), string(got))
+		require.Equal(t, exportedText(t, o, transfer.CSV, store.ExportQuery{}), string(got))
 	})
 }
 

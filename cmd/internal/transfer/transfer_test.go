@@ -40,14 +40,14 @@ func newOrg(t *testing.T, db *storetest.DB) *store.Org {
 	return db.Org(o.ID)
 }
 
-func noShortLinks(context.Context, link.Link) (link.Link, error) {
+func refuseShortLinks(context.Context, link.Link) (link.Link, error) {
 	return link.Link{}, errors.New("the short link cannot be resolved in this test")
 }
 
 // runImport imports a file with the given text into the organisation o. The given functions can change the settings of the Import.
 func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
-	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
+	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: refuseShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
 		Numbers: transfer.AutoNumbers, Dates: transfer.AutoDates, Progress: func(transfer.Stage, int64, int64) {}}
 	for _, c := range change {
 		c(&i)
@@ -55,8 +55,8 @@ func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change
 	return i.Run(t.Context())
 }
 
-// exportText returns the export of an organisation as text. If q.To is 0, the export has all days.
-func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
+// exportedText returns the export of an organisation as text. If q.To is 0, the export has all days.
+func exportedText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
 	t.Helper()
 	if q.To == 0 {
 		q.To = store.DateOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -70,8 +70,8 @@ func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQue
 // sortedLines returns the lines of an export in alphabetical order. So a test can compare two exports whose videos are in different order.
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
-// drawVideos returns random videos to import, with random history points.
-func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
+// randomVideos returns random videos to import, with random history points.
+func randomVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 3).Draw(rt, "unknown") == 0 {
 			return nil
@@ -121,7 +121,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 		today := store.DateOf(db.Clock.Now())
 		rapid.Check(t, func(rt *rapid.T) {
 			from, to := newOrg(t, db), newOrg(t, db)
-			videos := drawVideos(rt, today)
+			videos := randomVideos(rt, today)
 			imported := slices.Clone(videos)
 			for n := range imported {
 				imported[n].UploadedAt = nil
@@ -135,7 +135,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 			require.NoError(rt, err)
 			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
 			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}
-			out := exportText(t, from, f, q)
+			out := exportedText(t, from, f, q)
 			summary, err := runImport(t, db, to, out)
 			require.NoError(rt, err, out)
 			points := int64(0)
@@ -145,7 +145,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 			require.LessOrEqual(rt, summary.Added+summary.Folded, points)
 			require.Zero(rt, summary.InvalidUsernames+summary.WithoutCounts)
 			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, summary.Interpolated > 0)
-			require.Equal(rt, sortedLines(out), sortedLines(exportText(t, to, f, q)))
+			require.Equal(rt, sortedLines(out), sortedLines(exportedText(t, to, f, q)))
 		})
 	})
 }
@@ -200,11 +200,11 @@ func TestImport_readsNumbersAndDatesOfOtherCountries(t *testing.T) {
 		require.Equal(t, store.QualityRounded, points[0].Quality)
 		require.Equal(t, backfill.ImportSource, *points[0].Source)
 
-		out := exportText(t, o, transfer.CSV, store.ExportQuery{})
+		out := exportedText(t, o, transfer.CSV, store.ExportQuery{})
 		summary, err := runImport(t, db, copied, out)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, summary.Added)
-		require.Equal(t, out, exportText(t, copied, transfer.CSV, store.ExportQuery{}))
+		require.Equal(t, out, exportedText(t, copied, transfer.CSV, store.ExportQuery{}))
 		points, err = copied.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
 		require.NoError(t, err)
 		require.Equal(t, store.QualityRounded, points[0].Quality)
@@ -257,7 +257,7 @@ func TestExport_writesOnlyRequestedDays(t *testing.T) {
 		_, err := runImport(t, db, o, rows)
 		require.NoError(t, err)
 		days := func(q store.ExportQuery) (found []string) {
-			for line := range strings.Lines(exportText(t, o, transfer.CSV, q)) {
+			for line := range strings.Lines(exportedText(t, o, transfer.CSV, q)) {
 				cells := strings.Split(line, ",")
 				found = append(found, cells[5]+" "+cells[7]+" "+cells[12])
 			}
@@ -271,7 +271,7 @@ func TestExport_writesOnlyRequestedDays(t *testing.T) {
 			days(store.ExportQuery{From: monday + 5, To: monday + 7, Interpolated: true}))
 		require.Equal(t, []string{row(today-1, 500, false)}, days(store.ExportQuery{From: today - 5, To: today - 1}))
 		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "the export must include a video without points")
-		require.Equal(t, 1, strings.Count(exportText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain only the header")
+		require.Equal(t, 1, strings.Count(exportedText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain only the header")
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: videoLink(t)}}, true)
 		require.NoError(t, err)
@@ -302,9 +302,9 @@ func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 		summary, err := runImport(t, db, o, rows.String())
 		require.NoError(t, err)
 		require.EqualValues(t, 450, summary.Added)
-		out := exportText(t, o, transfer.JSONLines, store.ExportQuery{})
+		out := exportedText(t, o, transfer.JSONLines, store.ExportQuery{})
 		require.Len(t, slices.Compact(sortedLines(out)), 450)
-		require.Equal(t, out, exportText(t, o, transfer.JSONLines, store.ExportQuery{}))
+		require.Equal(t, out, exportedText(t, o, transfer.JSONLines, store.ExportQuery{}))
 		page, err := o.Export(t.Context(), store.ExportQuery{Limit: 10, After: uuid.Max})
 		require.NoError(t, err)
 		require.Empty(t, page)
@@ -358,7 +358,7 @@ func TestImport_reportsReadErrors(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	i := transfer.Import{Org: o, In: strings.NewReader("link\nhttps://youtu.be/dQw4w9WgXcQ\n"), Resolve: noShortLinks, Now: db.Clock.Now(),
+	i := transfer.Import{Org: o, In: strings.NewReader("link\nhttps://youtu.be/dQw4w9WgXcQ\n"), Resolve: refuseShortLinks, Now: db.Clock.Now(),
 		Numbers: transfer.AutoNumbers, Dates: transfer.AutoDates, TempDir: t.TempDir(), Progress: func(transfer.Stage, int64, int64) {}}
 	_, err := i.Run(ctx)
 	require.ErrorIs(t, err, context.Canceled)

@@ -27,8 +27,8 @@ type bulkLoader interface {
 }
 
 // UpdateStatistics updates the statistics of the engine's query planner if a table has many more rows than the planner expects. rowCount is the
-// present number of rows. Call UpdateStatistics before you insert many rows into another table with a foreign key to this table. Otherwise the checks
-// of the foreign key can be slow.
+// present number of rows. Call it before you insert many rows with foreign keys to this table. Otherwise the checks of the foreign keys can be
+// slow.
 func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.updateStatistics(tx, table, rowCount)
@@ -129,9 +129,8 @@ func runCopyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows
 	})
 }
 
-// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may
-// check foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
-// read all rows of the organisation.
+// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Otherwise PostgreSQL may check
+// foreign keys to the table with a query plan for an empty table, in which each check reads all rows of the organisation.
 func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {

@@ -17,7 +17,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := readCatalog(t, db)
 
-		t.Run("every table has a class and every table with a class exists", func(t *testing.T) {
+		t.Run("every table has a class, and every described table exists", func(t *testing.T) {
 			require.ElementsMatch(t, slices.Collect(maps.Keys(store.Tables)), slices.Collect(maps.Keys(c)))
 		})
 		for name, tb := range c {

@@ -10,17 +10,17 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that. On PostgreSQL, the store's
-// clock must agree with the clock of the database. On every engine, the store's time is regularly written to the database. If the present
-// time is too far from the last written time, the clock has jumped. Then nothing is deleted until the clock has run for a week without a
-// further jump. Operators can correct the clock in that week.
+// Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that:
+//
+//   - On PostgreSQL, the store's clock must agree with the clock of the database.
+//   - The store's time is regularly written to the database. If the present time is too far from the last written time, the clock has jumped. Then nothing is deleted for a week, in which operators can correct the clock.
 
 const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
 	// by more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, although
-	// it is also possible that no collector has run in this time.
+	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, even if the
+	// reason is that no collector has run.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
@@ -69,8 +69,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt in the state is the time that was last
-// written to the database, not the present time. Name in the state is "" if the caller must not write the state to the database.
+// clockCondition returns the present state of the store's clock, in which SeenAt is still the time that was last written to the database. Name
+// is "" if the caller must not write the state. It also returns a *ClockError if the clock may be wrong.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil

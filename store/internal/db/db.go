@@ -23,8 +23,8 @@ type Options struct {
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
 	// of old rows fail while Now and the clock of PostgreSQL differ too much.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or
-	// an idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL also ends
+	// statements and idle transactions a few seconds after Timeout, and the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -135,7 +135,7 @@ const (
 )
 
 // Tx runs f in one transaction that can write. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
-// transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. It returns errors that Translate has converted.
+// transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. Its errors are converted by Translate.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.withTimeout(ctx)
 	defer cancel()
@@ -183,9 +183,9 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches deletes rows of a table in several transactions. Each transaction calls f, which deletes at most batchSize rows and returns their
-// number. DeleteInBatches adds the numbers to deleted[table]. The first transaction that deletes fewer than batchSize rows is the last one. After
-// each transaction, DeleteInBatches calls keepAlive, and stops if keepAlive returns an error.
+// DeleteInBatches deletes rows of a table in several transactions, until a transaction deletes fewer than batchSize rows. Each transaction calls
+// f, which deletes at most batchSize rows and returns their number. The numbers are added to deleted[table]. After each transaction,
+// DeleteInBatches calls keepAlive, and stops if keepAlive returns an error.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, keepAlive func() error, batchSize int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64

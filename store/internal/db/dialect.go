@@ -53,18 +53,17 @@ type dialect interface {
 	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
 	readyQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function that is stored in
-	// the field "each" of the statement. It stops at the first error.
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function in the statement's field
+	// each. It stops at the first error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
-	// columnsQuery returns a query for the columns of a table. The query has one parameter, the table's name. Each row has the column's
-	// name, its declared type in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in
-	// the primary key.
+	// columnsQuery returns a query for the columns of a table. Its parameter is the table's name. Each row has the column's name, its declared
+	// type in lower case, and its position in the primary key, counted from 1, or 0 if it is not in the primary key.
 	columnsQuery() string
 	// byteOrderOf returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the same
 	// on both engines.
 	byteOrderOf(c StoredColumn) string
-	// readSnapshot calls f. The argument of f is a function that runs a SELECT and calls another function for each row of the result. All
-	// SELECTs that f runs with it see the same state of the database.
+	// readSnapshot calls f with a function that runs a SELECT, and that calls another function for each row of the result. All SELECTs of one
+	// call of f see the same state of the database.
 	readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
@@ -119,8 +118,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("cannot create the folder of the SQLite file: %w", err)
 		}
 	}
-	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives the same
-	// mode to the WAL files. An error is ignored: either the file exists already, or SQLite reports the problem when it opens the file.
+	// Create the file with mode 0600, because SQLite would make it readable for everyone. The WAL files get the same mode. An error is ignored:
+	// either the file exists already, or SQLite reports the problem when it opens the file.
 	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		if err := file.Close(); err != nil {
 			return c, err
@@ -143,9 +142,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watchPool(pool, o, d.name())}}, gormConfig(o))
 	}
-	// The pool for writes has one connection, so writers wait for the connection until their context ends. The transactions of the pool are
-	// immediate: they take the write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another
-	// process wrote in between.
+	// The pool for writes has one connection, so writers wait for it until their context ends. Its transactions take the write lock when they
+	// begin. Otherwise a transaction that reads first and writes later would fail if another process wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -376,7 +374,7 @@ func isUnreachable(err error) bool {
 		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction.
 		// An error of class 40 is returned only after all attempts of the transaction have failed.
 		switch e.Code {
-		case "25006", "25P03", "55P03", "57014": // the codes mean, in this order: read-only server; timeout of an idle transaction, of a lock, of a statement
+		case "25006", "25P03", "55P03", "57014": // the codes, in this order: read-only server, idle transaction timed out, lock timed out, statement timed out
 			return true
 		}
 		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")

@@ -18,10 +18,11 @@ const oldestCitus = 13
 // ErrNoCitus reports that the database does not have the extension Citus.
 var ErrNoCitus = errors.New("the database does not have the extension Citus: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node")
 
-// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require. It returns the names of the tables
-// that it has distributed in this call. It skips tables that are distributed already. It returns ErrNoCitus if the database does not have
-// the extension, and an error if a table is distributed in another way. Servers and collectors must not run when Distribute runs for the
-// first time.
+// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require. It returns the names of the tables that
+// it has distributed, and skips tables that are distributed already. Servers and collectors must not run when Distribute runs for the first
+// time.
+//
+// Distribute returns ErrNoCitus if the database does not have the extension, and an error if a table is distributed in another way.
 func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	if !d.sharded {
 		return nil, ErrNoCitus
@@ -78,7 +79,7 @@ func (d *DB) isDistributed(ctx context.Context) (bool, error) {
 // layout describes how Citus stores the tables of the schema.
 type layout struct {
 	version string                // text of citus_version()
-	tables  map[string]citusTable // a map from names to tables; it has the distributed tables and reference tables that are in Tables
+	tables  map[string]citusTable // tables that Citus has distributed or made reference tables, by name; only tables that are in Tables
 	keys    []foreignKey          // all foreign keys of the schema
 }
 
@@ -140,11 +141,10 @@ func (l layout) checkTables() error {
 	return nil
 }
 
-// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order.
-//
-// The first statements remove the foreign keys of these tables, and the last statements add them again. There are two reasons for this. Citus refuses
-// to distribute a table to which a local table refers. And create_reference_table turns local tables that refer to the table into local tables of
-// Citus, which Citus cannot distribute.
+// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. The first
+// statements remove the foreign keys of these tables, and the last statements add them again. Citus refuses to distribute a table to which a
+// local table refers. It also refuses tables that create_reference_table has turned into local tables of Citus, because they refer to the new
+// reference table.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)

@@ -25,8 +25,8 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect returns
-// an error, the pool does not run the statement. If o.Inspect is nil and o.Traced is false, watchPool returns the given pool. The engine is "sqlite" or "postgres".
+// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
+// returns an error, the statement is not run. The engine is "sqlite" or "postgres".
 func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool
@@ -114,8 +114,8 @@ func (t *watchedTx) Rollback() (err error) {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversionedTables has the distributed tables that a transaction may write without raising the version of the organisation's data.
-// organisation_totals contains the version itself. The data of the two other tables is not shown in any answer of the API.
+// unversionedTables has the distributed tables that a transaction may write without raising the version of the organisation's data. The table
+// organisation_totals contains this version. The other two tables have no data that the API shows.
 var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
 // labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it.
@@ -128,9 +128,9 @@ var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 // acceptStatement is an Inspector that accepts every statement.
 func acceptStatement(string, []any) error { return nil }
 
-// outsideTxGuard returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
-// changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil,
-// nothing is checked.
+// outsideTxGuard returns a function that is called before each statement outside of a transaction. It refuses statements that create, change or
+// drop a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil, nothing is
+// checked.
 func outsideTxGuard(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
@@ -143,10 +143,13 @@ func outsideTxGuard(inspect Inspector) Inspector {
 	}
 }
 
-// txGuard returns a function that is called before each statement of one transaction. It returns an error in three cases: a statement
-// writes an organisation's data before the transaction has raised the version of the data; a statement writes one of labelTables before the
-// transaction has raised the version of the labels; a statement creates, changes or drops a table before the transaction has set
-// sequentialDDL. Otherwise it returns the result of inspect. If inspect is nil, nothing is checked.
+// txGuard returns a function that is called before each statement of one transaction. It returns an error in these cases:
+//
+//   - A statement writes an organisation's data before the transaction has raised the version of the data.
+//   - A statement writes one of labelTables before the transaction has raised the version of the labels.
+//   - A statement creates, changes or drops a table before the transaction has set sequentialDDL.
+//
+// Otherwise it returns the result of inspect. If inspect is nil, nothing is checked.
 func txGuard(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement

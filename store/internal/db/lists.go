@@ -52,8 +52,8 @@ func Orgs(orgs []uuid.UUID) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
 }
 
-// With returns the SQL text "WITH name(…) AS (…)" for the list, and the parameters of that text. A statement with this text must not join
-// the list with a distributed table if it runs on Citus.
+// With returns the SQL text "WITH name(…) AS (…)" for the list, and the parameters of that text. On Citus, a statement with this text must not
+// join the list with a distributed table.
 func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }
@@ -71,8 +71,8 @@ func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes 
 	return writes
 }
 
-// FindRows runs a query that can use the list under its name, and returns the rows of the result. The args are for the placeholders in the statement.
-// If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs once for each organisation.
+// FindRows runs a query that can use the list under its name, and returns the rows of the result. The args are for the placeholders in the
+// statement. An ORDER BY in the statement must begin with organisation_id, because on Citus the query runs once for each organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.ExecWrites(tx, statement, args...) {
 		var rows []T
@@ -111,8 +111,8 @@ func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement str
 	return rows, err
 }
 
-// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. In the SQL text of such a
-// statement, org stands for the organisation of a row. On Citus, it is a placeholder with the argument orgArg, and otherwise the column of the list.
+// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The field org is the SQL
+// text for the organisation of a row: a placeholder for orgArg on Citus, and otherwise a column of the list.
 type listPart struct {
 	OrgRows
 	org    string
@@ -163,8 +163,8 @@ func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write 
 	return w
 }
 
-// WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a
-// type, such as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
+// WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a type,
+// such as "day date". Read the result with Find of GORM: Scan would format all parameters for the log, which is slow.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	var query string
@@ -206,9 +206,8 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// InsertWrites returns the statements that Insert runs. Normally this is one statement, which selects the rows from a list. On Citus, it is
-// one statement with VALUES for each organisation. With a list, Citus would first store the list as a temporary result and then send that
-// result to the shards.
+// InsertWrites returns the statements that Insert runs: normally one statement, which selects the rows from a list. On Citus, it is one
+// statement with VALUES for each organisation, because Citus would store a list as a temporary result before it sends the rows to the shards.
 func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
@@ -243,9 +242,8 @@ func UpdateFrom(listName string, columns []string) string {
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
 // arraySQL is the SQL text of an array, with %s in place of the type of its elements.
 //
-// If arraySQL is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list in an
-// index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all organisations in
-// the joined table.
+// If arraySQL is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list
+// in an index, and keeps the order of the list. If it assumed a long list, it would read all rows of the joined table.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
@@ -325,7 +323,7 @@ func (j jsonRows) Value() (driver.Value, error) {
 }
 
 // AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
-// "@ids", stands for the argument in the condition. The handle q is used only to find out which engine the statement is for.
+// "@ids", stands for the argument. The handle q says which engine the statement is for.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids

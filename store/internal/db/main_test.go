@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Run 15 cases per property by default, because most properties use a database, on two engines. The flag -rapid.checks overrides the
-	// default.
+	// Most property-based tests use a database and run on two engines. So each test checks 15 random cases by default. The flag -rapid.checks
+	// overrides this number.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

@@ -17,9 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/migrations"
 )
 
-// generationSize is the number of schema versions in a generation. The versions 0 to 999 are the first generation. A migration within a
-// generation changes nothing that older programs of the generation use. A migration that older programs cannot work with gets the number of the
-// next generation, such as 1000.
+// generationSize is the number of schema versions in a generation: the first generation has the versions 0 to 999. A program can use newer
+// schemas of its generation. A migration that would break older programs gets the first number of the next generation, such as 1000.
 const generationSize = 1000
 
 // SchemaError reports that this program cannot use the schema of the database.
@@ -103,8 +102,8 @@ func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	return have, want, Translate(err)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older than this program needs, or if the schema belongs to a newer generation. A newer schema
-// of the same generation is no error. So programs of two releases can use the database during an upgrade. CheckSchema returns another error if Citus
+// CheckSchema returns a *SchemaError if the schema is older than this program needs, or belongs to a newer generation. A newer schema of the
+// same generation is no error, so programs of two releases can use the database during an upgrade. CheckSchema returns another error if Citus
 // has distributed only a part of the tables.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	have, want, err := d.Schema(ctx)

@@ -150,8 +150,8 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	})
 }
 
-// Before migration 8, all organisations that track a target share the handle in the target's row. After the migration, each subscription has the
-// handle of the organisation's own link, as a handle that no source has confirmed.
+// Before migration 8, all organisations that track a target share the handle in the target's row. The migration gives each subscription the
+// handle in the organisation's own link, as a handle that no source has confirmed.
 func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -221,8 +221,7 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
-// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, because no result depends
-// on an index.
+// programs need not know (a table, an index, a column with a default or without NOT NULL) or drop an index.
 func TestMigrations_doNotBreakOlderProgramsOfTheirGeneration(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

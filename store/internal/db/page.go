@@ -123,12 +123,11 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
-// which is fast. A statement with the offset would read all rows before the window completely.
+// seekPosition replaces a large offset of a window by the position of the last row before the window. It finds this position in the index alone.
+// A statement with the offset would read all rows before the window completely, which is slow.
 //
-// If the window begins in the second half of the list, seekPosition counts rows from the end of the list. The argument total is the number of
-// rows of the list. If rows were added or removed since total was read, the count from the end gives a wrong position. So seekPosition counts
-// from the end only if isUnchanged is set and returns true.
+// The argument total is the number of rows of the list. If the window begins in the second half of the list, it is faster to count from the end.
+// That count is wrong if rows were added or removed since total was read, so it is used only if isUnchanged is set and returns true.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -137,11 +136,11 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 	read := func(q *gorm.DB, o Order, offset int) error {
 		before = nil
 		return d.EachRow(ctx, c.addWindow(q, o, Window{Offset: offset}).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
-			before = c.position(c.sortKey(row), row.ID(1))
+			before = c.position(c.readSortKey(row), row.ID(1))
 			return nil
 		})
 	}
-	valuesAtWrongEnd := c.nullable && !o.Descending // the index, read in ascending order, begins with the rows whose column is NULL, but the list ends with these rows
+	valuesAtWrongEnd := c.nullable && !o.Descending // the rows whose column is NULL come first in the ascending index, but last in the list
 	if fromEnd := int(total) - w.Offset; isUnchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
@@ -172,7 +171,7 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // the index of a column that is never NULL has no NULLS LAST, and PostgreSQL would not use it for an ORDER BY with NULLS LAST
+		nulls = "" // the index of such a column has no NULLS LAST, so an ORDER BY with NULLS LAST could not use it
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -189,12 +188,12 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart reads a window of the rows of q with one or two statements. It calls readPart for each statement. The argument limit is the number of rows
-// that the window still lacks. readPart returns the number of rows that it has read.
+// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the
+// window still lacks. readPart returns the number of rows that it has read.
 //
-// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads the index
-// backwards and gets the rows without a value first, but the list must end with them. So an ascending list needs two statements: one for the rows
-// with a value, and one for the rows without a value. A descending list that begins after a position also needs two.
+// The index ends with the rows without a value. An ascending list also ends with them, but the database reads the index backwards for it. So it
+// needs two statements: one for the rows with a value, and one for the rows without a value. A descending list that begins after a position also
+// needs two.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)
@@ -230,8 +229,8 @@ type sortKey struct {
 	text   string // the value of a TextColumn
 }
 
-// sortKey reads the value of the column by which the list is ordered. The query selects this column first, so its index in the row is 0.
-func (c SortColumn) sortKey(row *Values) (k sortKey) {
+// readSortKey reads the value of the column by which the list is ordered. The query selects this column first, so its index in the row is 0.
+func (c SortColumn) readSortKey(row *Values) (k sortKey) {
 	var known bool
 	switch c.kind {
 	case IntegerColumn:
@@ -259,7 +258,7 @@ func (c SortColumn) position(k sortKey, id uuid.UUID) *Position {
 	case c.kind == IntegerColumn:
 		p.Value = strconv.FormatInt(k.number, 10)
 	case c.kind == DateColumn:
-		p.Value = Date(k.number).String() //nolint:gosec // sortKey has made the number from a Date
+		p.Value = Date(k.number).String() //nolint:gosec // readSortKey has made the number from a Date
 	case c.kind == FloatColumn:
 		p.Value = strconv.FormatUint(uint64(k.number), 16) //nolint:gosec // the bits of the number
 	case c.kind == TextColumn:

@@ -80,10 +80,11 @@ const (
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. The function checkDrop runs before the
-// drop in the same transaction. If checkDrop returns an error, DropMonth returns this error and does not drop the partition. If DropMonth does not
-// get its locks, it tries again a few times, with pauses in which other sessions can use the tables. It returns ErrMonthBusy if it did not get its
-// locks in any attempt. It returns ErrMonthGone if the partition does not exist any more.
+// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. Before the drop, it calls
+// checkDrop in the same transaction. If checkDrop returns an error, DropMonth returns this error and does not drop the partition.
+//
+// If DropMonth does not get its locks, it tries again a few times, and then returns ErrMonthBusy. Other sessions can use the tables between the
+// attempts. It returns ErrMonthGone if the partition does not exist any more.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, checkDrop func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, checkDrop)
@@ -193,9 +194,9 @@ func (d *DB) EnsurePartitions(ctx context.Context, firstDay, lastDay Date) error
 	return nil
 }
 
-// createPartition creates the partition of a month if it does not exist. It makes PostgreSQL vacuum the partition often, because PostgreSQL can
-// read histories from the index alone only after a vacuum. It uses ATTACH PARTITION, whose lock conflicts only with transactions that write
-// videos. CREATE TABLE … PARTITION OF would also lock snapshots_daily against reads.
+// createPartition creates the partition of a month if it does not exist. It makes PostgreSQL vacuum the partition often, because only then can
+// histories be read from the index alone. It uses ATTACH PARTITION, because CREATE TABLE … PARTITION OF would lock snapshots_daily against
+// reads.
 func (d *DB) createPartition(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition

@@ -43,12 +43,12 @@ type ListSpec[R any] struct {
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if each column of Sort has an index with the rows of the list in the order of this column. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of
-	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
-	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
+	// Complete sets the fields of the rows that are not columns of the table, such as labels. It may stop early, after at least one row, if the
+	// fields of all rows would take more than maxBytes in JSON. ReadList then drops the rows that are not completed. Complete returns the number
+	// of completed rows, and an upper bound of the number of bytes that their fields take in JSON. Complete can be nil.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
-	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. The rows are
-	// then not in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
+	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
+	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
 	Each func(row *R) error
 	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after it
 	// has run the statement in Before. Completer must be set if the field Each is set.
@@ -82,9 +82,10 @@ func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 // ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then stops, and returns no error.
 var ErrEnough = errors.New("enough rows")
 
-// ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
-// result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
-// least one row, unless the list has no row after the beginning of the window.
+// ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort.
+//
+// The result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
+// least one row, unless the window begins after the last row of the list.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]
 	if !ok {
@@ -146,7 +147,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 				expected = min(int64(w.Limit+1), expected)
 				l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 			}
-			l.keys, l.Rows = append(l.keys, l.column.sortKey(row)), append(l.Rows, *new(R))
+			l.keys, l.Rows = append(l.keys, l.column.readSortKey(row)), append(l.Rows, *new(R))
 			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
 			l.TextBytes = earlierBytes + row.textBytes
 			return nil
@@ -181,7 +182,7 @@ func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limi
 		return err
 	}
 	l.passed++
-	l.lastKey, l.lastID = l.column.sortKey(row), l.id(&l.present)
+	l.lastKey, l.lastID = l.column.readSortKey(row), l.id(&l.present)
 	l.lastKey.text = strings.Clone(l.lastKey.text) // the text of the row is valid only until the next row is read
 	return nil
 }

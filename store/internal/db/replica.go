@@ -26,12 +26,12 @@ const (
 	replicaProbeInterval = time.Second
 )
 
-// ErrReplica reports that the replica could not answer a read: it does not answer, it lacks a change that the caller must see, or it is not a
-// replica of the database. The same read succeeds on the primary.
+// ErrReplica reports that the replica could not be used for a read: it does not answer, it lacks a change that the caller must see, or it is not
+// a replica of the database. The same read succeeds on the primary.
 var ErrReplica = errors.New("the replica cannot answer")
 
 var (
-	// errBehind reports that the replica has not applied the required version of the organisation's data yet.
+	// errBehind reports that the replica has not yet applied the version of the organisation's data that the read needs.
 	errBehind = errors.New("the replica has not yet applied the last change of the organisation")
 	// errPromoted reports that the server accepts writes of its own, so that it no longer gets the changes of the primary.
 	errPromoted = errors.New("the server is no longer a replica")
@@ -107,12 +107,11 @@ func (r *replica) close() error {
 	return err
 }
 
-// HasReplica returns true if there is a replica and reads can be sent to it. It returns false while all reads go to the primary, because
-// the replica does not answer.
+// HasReplica returns true if there is a replica that answers, so that reads can be sent to it.
 func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
 
-// OnReplica returns a DB whose EachRow and EachRowOf read from the replica. They return an ErrReplica if the replica fails or does not have
-// the given version of the organisation's data yet. All other methods use the primary. OnReplica must be called only if there is a replica.
+// OnReplica returns a DB whose EachRow and EachRowOf read from the replica, which must exist. They return an ErrReplica if the replica fails or
+// does not have the given version of the organisation's data yet. All other methods use the primary.
 func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 	on := *d
 	on.required = &requirement{org, version}
@@ -122,12 +121,12 @@ func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 // replicaCheck is the statement that precedes each read on the replica.
 const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FROM organisation_totals WHERE organisation_totals.organisation_id = $1"
 
-// eachRow runs SELECT statements on the replica, after a check that the replica has the required version. It sends the check and the
-// statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
-// for some rows then.
+// eachRow runs SELECT statements on the replica, after a check that the replica has the required version. It sends the check and the statements
+// together. It returns an ErrReplica if the replica cannot answer. In this case, the functions of the statements may already have been called
+// for some rows.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // the result if replicaCheck returns no row, as it does if the replica lacks the organisation
-	var stopped error  // the error of a statement's function for its rows
+	check := errBehind // stays errBehind if replicaCheck returns no row: the replica lacks the organisation
+	var stopped error  // the error that the function of a statement returned for a row
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {
 		case !row.IsTrue(1):

@@ -23,14 +23,13 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// Values has the values of the columns of one row of a query. Each method returns the value of the column with the index i. For NULL, it
-// returns the zero value and false, or nil if it returns a pointer. It panics if the column has another type, because only a mistake in the
-// program can ask for a wrong type.
+// Values has the values of the columns of one row of a query. Each method returns the value of the column with the index i. For NULL, a method
+// returns the zero value and false, or nil if it returns a pointer. A method panics if the column has another type.
 type Values struct {
 	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL outside of transactions
 	plain  []any    // the values as database/sql returns them; set on SQLite and in transactions
 
-	textBytes    int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
+	textBytes    int64 // total length in bytes of all texts that were read so far, in all rows
 	reusesMemory bool  // true after a call of reuseMemory
 
 	// The methods return pointers to values in the fields below. These values stay valid when the next row is read, except after a call of
@@ -65,8 +64,8 @@ func storeOptional[T any](b *blocks[T], value T, known bool) *T {
 	return b.storeValue(value)
 }
 
-// reuseMemory makes all texts and pointers that the methods return for the present row valid only until the next row is read. They need no memory
-// of their own then.
+// reuseMemory lets the values reuse the memory of the present row for the next row. Texts and pointers that the methods return are then valid
+// only until the next row is read.
 func (v *Values) reuseMemory() {
 	v.reusesMemory = true
 	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
@@ -270,15 +269,15 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType returns hasType, which is true if the value in column i has the expected type. If hasType is false, the value must be NULL. Otherwise
-// the column has another type, and requireType panics.
+// requireType panics if the column i has another type than the caller expects: if hasType is false, although the value is not NULL. It returns
+// hasType.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
 	case v.binary == nil && v.plain[i] != nil:
 		panic(fmt.Sprintf("the value at index %d has the type %T, but the called method returns another type", i, v.plain[i]))
 	case v.binary != nil && v.binary[i] != nil:
-		panic(fmt.Sprintf("the value at index %d has %d bytes, but values of the type of the called method have another length", i, len(v.binary[i])))
+		panic(fmt.Sprintf("the value at index %d has %d bytes, but the called method returns a type of another length", i, len(v.binary[i])))
 	}
 	return hasType
 }
@@ -287,9 +286,8 @@ func (v *Values) requireType(i int, hasType bool) bool {
 type Select struct {
 	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if StaticQuery.Select made the SELECT
 	Each  func(*Values) error
-	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then
-	// reads the rows from this index, and keeps one plan for all values of the parameters. Otherwise it can plan the SELECT again for each
-	// call, which takes as long as reading 100 rows.
+	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then keeps
+	// one plan that reads the rows from this index. Otherwise it may plan the SELECT for each call, which takes as long as reading 100 rows.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
@@ -340,15 +338,14 @@ func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) er
 	return Select{Each: each, text: q.text, args: args}
 }
 
-// EachRow runs the SELECT q and calls f for each row. It does not let GORM or database/sql convert the values, because for a long list
-// these conversions would take most of the time. It stops at the first error. The query q must not belong to a transaction.
+// EachRow runs the SELECT q and calls f for each row. It stops at the first error. The query q must not belong to a transaction. The values are
+// not converted by GORM or database/sql, which would take most of the time for a long list.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
-// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it
-// sends all statements together and waits for the database only once. Each statement sees the changes that were committed before this
-// statement began, so two statements can see different data.
+// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it sends
+// all statements together and waits for the database only once. Changes can be committed between two statements, so they can see different data.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
@@ -402,8 +399,8 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On
-// PostgreSQL, it is used only for transactions, because a transaction of database/sql gives no access to the binary values.
+// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL,
+// it is used only in transactions, which give no access to the binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {
@@ -432,8 +429,8 @@ func eachPlainRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// keepOrderedPlan is a statement after which PostgreSQL plans the other statements of the same batch without sorting, and keeps their plans
-// for all values of the parameters. The settings end with the batch, because PostgreSQL runs a batch as one transaction.
+// keepOrderedPlan is a statement that changes settings for the other statements of the same batch: PostgreSQL then plans them without sorting,
+// and keeps one plan for all values of the parameters. The settings end with the batch, because PostgreSQL runs a batch as one transaction.
 const keepOrderedPlan = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true)"
 
 func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {

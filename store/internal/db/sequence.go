@@ -14,8 +14,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Sequence contains the ids of all rows of an ordered list, in the order of the list. With each id, it has the row's value in the column by
-// which the list is ordered. A caller keeps it in memory. ReadList then takes the ids of a page from it and reads only these rows.
+// Sequence is the order of a list that is kept in memory: for each row, the id and the value in the column by which the list is ordered.
+// ReadList takes the ids of a page from it and reads only the rows with these ids.
 type Sequence struct {
 	column SortColumn
 	order  Order
@@ -43,7 +43,7 @@ func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Or
 		if len(s.rows) == limit {
 			return ErrTooManyRows
 		}
-		s.rows = append(s.rows, sequenceRow{c.sortKey(row), row.ID(1)})
+		s.rows = append(s.rows, sequenceRow{c.readSortKey(row), row.ID(1)})
 		return nil
 	})
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 }
 
 // readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no
-// longer selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows. It halves their number
-// again until the texts are small enough.
+// longer selects. If the texts of the rows take more than w.MaxBytes, it tries the first half of the rows, then the first half of these, and so
+// on.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
 	page, more, err := spec.Sequence.rowsIn(w)

@@ -103,8 +103,8 @@ func (d *DB) readColumns(ctx context.Context, table string) ([]StoredColumn, err
 	return columns, Translate(rows.Err())
 }
 
-// Value returns the value of the column c, whose index in the row is i. The value is nil for NULL, and otherwise a string, int64, float64, bool or
-// []byte, depending on c.Kind. It is the same on both engines.
+// Value returns the value of the column c, whose index in the row is i: nil for NULL, and otherwise a string, int64, float64, bool or []byte,
+// depending on c.Kind. The type is the same on both engines.
 func (c StoredColumn) Value(row *Values, i int) any {
 	var value any
 	known := false
@@ -259,8 +259,8 @@ func DeferForeignKeys(tx *gorm.DB) error {
 	return tx.Exec("PRAGMA defer_foreign_keys = ON").Error
 }
 
-// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It updates the statistics of the query planner. After it,
-// PostgreSQL can read histories from their index alone, without the table. AnalyzeAll does nothing on SQLite.
+// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. This updates the statistics of the query planner, and allows reads
+// of histories from their index alone. AnalyzeAll does nothing on SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
 	if !d.dialect.hasRowLocks() {
 		return nil

@@ -27,8 +27,8 @@ type TableBound string
 const (
 	// ByInstallation means that the number of rows depends on what operators create and configure.
 	ByInstallation TableBound = "installation"
-	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound
-	// its growth.
+	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound how
+	// fast this data grows.
 	ByTenantData TableBound = "tenant data"
 	// ByTime means that rows are added as time passes. Rows that are older than Table.Retention are deleted.
 	ByTime TableBound = "time"
@@ -47,9 +47,8 @@ const (
 	DailyDays = 90
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day that a
-	// caller can request can be computed from the weekly points before and after that day. The weekly point before that day can be 13 days older than
-	// the day.
+	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
+	// request may lie between two weekly points, and the first of them can be 13 days older than this day.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
@@ -63,8 +62,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because only whole weeks are replaced
-	// by a weekly point. dailyRetention and weeklyRetention are computed from the defaults of Retention.
+	// dailyRetention and weeklyRetention are computed from the defaults of Retention. PostgreSQL drops only whole months of daily points, which
+	// takes up to 31 more days. Only whole weeks are rolled up, which takes up to 7 more days.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// drawTime draws a random time of the years 1 to 9999 in a random time zone, with nanoseconds.
-func drawTime(t *rapid.T) time.Time {
+// randomTime returns a random time of the years 1 to 9999 in a random time zone, with nanoseconds.
+func randomTime(t *rapid.T) time.Time {
 	seconds := rapid.Int64Range(-62_135_596_800, 253_402_300_799).Draw(t, "seconds")
 	zone := time.FixedZone("", rapid.IntRange(-12*3600, 14*3600).Draw(t, "zone"))
 	return time.Unix(seconds, rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(zone)
@@ -21,7 +21,7 @@ func TestInstantOf_dropsFractionsOfAMicrosecond(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 50 {
-			at := drawTime(rt)
+			at := randomTime(rt)
 			i := store.InstantOf(at)
 			require.Equal(rt, at.UTC().Truncate(time.Microsecond), i.Time())
 			d := time.Duration(rapid.Int64Range(-1e15, 1e15).Draw(rt, "microseconds")) * time.Microsecond
@@ -36,7 +36,7 @@ func TestDateOf_returnsTheUTCDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 50 {
-			at := drawTime(rt)
+			at := randomTime(rt)
 			d := store.DateOf(at)
 			y, m, day := at.UTC().Date()
 			require.Equal(rt, time.Date(y, m, day, 0, 0, 0, 0, time.UTC), d.Time())

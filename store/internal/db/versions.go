@@ -13,10 +13,11 @@ func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data
-// must raise the version first, with Change or RaiseVersions. A reader sees from a new version that the data may have changed. Raising the
-// version also locks its row until the transaction ends, so that these transactions run one after the other. Otherwise they could deadlock,
-// because they write the same rows in different orders.
+// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must
+// raise the version first, with Change or RaiseVersions. A reader sees from a new version that the data may have changed.
+//
+// Raising the version locks its row until the transaction ends, so that transactions of one organisation run one after the other. Otherwise they
+// could deadlock.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -37,9 +38,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// nextVersion is a SQL expression for an organisation's next version: the present time in microseconds, or the last version plus one if
-// that is greater. Both parameters of the expression are the present time. So no version is used twice, even if the database is restored
-// from a backup.
+// nextVersion is a SQL expression for an organisation's next version: the present time in microseconds, or the last version plus one if that is
+// greater. So no version is used twice, even if the database is restored from a backup. Both parameters are the present time.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
@@ -53,8 +53,8 @@ func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
 
-// RaiseDataVersions raises the version of the data of each organisation, but not the version of its labels. It is for frequent transactions that
-// change neither collections nor their members. Apart from that, it does the same as RaiseVersions.
+// RaiseDataVersions does the same as RaiseVersions, but does not raise the version of the labels. It is for frequent transactions that change
+// neither collections nor their members.
 func RaiseDataVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
