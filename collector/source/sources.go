@@ -51,19 +51,34 @@ func ServedForms(sources []Source) []queue.Form {
 	return forms
 }
 
-// exampleIDs are possible ids of a video and an account of each platform. servesForm uses them to ask a source which forms of targets it
-// serves.
-var exampleIDs = map[link.Platform]map[Kind]string{
-	link.TikTok:    {KindVideo: "7338812345678901234", KindAccount: "6748451240264420610"},
-	link.Instagram: {KindVideo: "C3xYz12AbCd", KindAccount: "17841400000000000"},
-	link.YouTube:   {KindVideo: "dQw4w9WgXcQ", KindAccount: "UCuAXFkgsw1L7xaCfnd5JJOw"},
-	link.Facebook:  {KindVideo: "1234567890123456", KindAccount: "100044000000000"},
+// example is the id and the link of a video or account.
+type example struct{ id, link string }
+
+// examples has a possible video and a possible account of each platform. servesForm uses them to ask a source which forms of targets it serves.
+var examples = map[link.Platform]map[Kind]example{
+	link.TikTok: {
+		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},
+		KindAccount: {"6748451240264420610", "https://www.tiktok.com/@example"},
+	},
+	link.Instagram: {
+		KindVideo:   {"C3xYz12AbCd", "https://www.instagram.com/reel/C3xYz12AbCd/"},
+		KindAccount: {"17841400000000000", "https://www.instagram.com/example/"},
+	},
+	link.YouTube: {
+		KindVideo:   {"dQw4w9WgXcQ", "https://www.youtube.com/watch?v=dQw4w9WgXcQ"},
+		KindAccount: {"UCuAXFkgsw1L7xaCfnd5JJOw", "https://www.youtube.com/channel/UCuAXFkgsw1L7xaCfnd5JJOw"},
+	},
+	link.Facebook: {
+		KindVideo:   {"1234567890123456", "https://www.facebook.com/reel/1234567890123456"},
+		KindAccount: {"100044000000000", "https://www.facebook.com/example"},
+	},
 }
 
 // servesForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
 // without the handle of the account.
 func servesForm(s Source, f queue.Form) bool {
-	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
+	e := examples[f.Platform][f.Kind]
+	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}
 	switch {
 	case f.ByHandle:
 		t.Handle = "example"

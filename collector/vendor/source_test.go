@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // recorder is a server that returns the same text for every request and writes the requests to a channel.
@@ -299,4 +300,16 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	require.EqualError(t, err, "vendor: the options Client and Now are required")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y", BaseURL: "vendor.example/?x=k3y", Client: fetch.New(fetch.Options{}), Now: time.Now})
 	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without query, not "vendor.example/?x=REDACTED"`)
+}
+
+func TestServedForms_haveEveryPlatformAndKindOfTheVendor(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"apify", "ensembledata", "sandbox", "scrapecreators"} {
+		config, err := vendor.Load(name)
+		require.NoError(t, err)
+		forms := source.ServedForms([]source.Source{newSource(t, name, "", nil)})
+		for _, c := range config.Calls {
+			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "%s has a call for %s %ss", name, c.Platform, c.Kind)
+		}
+	}
 }
