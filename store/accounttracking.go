@@ -97,7 +97,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		out = make([]TrackedAccount, len(accounts))
 		var entries []queue.Entry
 		var start []uuid.UUID
-		var restarted int64
+		var restarted, recent []*Account
 		seen := make(map[uuid.UUID]bool, len(accounts))
 		for i, a := range accounts {
 			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked}
@@ -110,7 +110,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 				continue
 			}
 			if a.Removed {
-				restarted++
+				restarted = append(restarted, a)
 			}
 			start = append(start, a.ID)
 			if n < r.Enqueue {
@@ -119,17 +119,74 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 					e.Unsupported = r.Unsupported(r.Links[i])
 				}
 				entries = append(entries, e)
+				if a.Removed && a.CheckedAt != nil && t.Now < a.CheckedAt.Add(queue.RefreshPause) {
+					recent = append(recent, a)
+				}
 			}
 		}
-		if err := t.markAccountsTracked(start, r.Type, restarted); err != nil {
+		if err := t.markAccountsTracked(start, r.Type, int64(len(restarted))); err != nil {
 			return err
 		}
 		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
 			return err
 		}
+		if err := t.resumeVideosOf(recent, r); err != nil {
+			return err
+		}
+		if len(restarted) > 0 {
+			if err := o.updateSums(tx, accountKeys(o.id, restarted)); err != nil {
+				return err
+			}
+		}
 		return t.addAccountMembers(collections, out)
 	})
 	return out, err
+}
+
+// maxResumed is the maximum number of stopped videos that one call of TrackAccounts tracks again. The next fetch of an account tracks the others again.
+const maxResumed = 5000
+
+// resumeVideosOf tracks the newest stopped videos of accounts again, as many as the tracking type includes. It leaves out videos that were tracked by
+// their own links. The accounts were fetched so recently that their next fetch is not due soon. Without a paid subscription, it does nothing: the next
+// fetch of an account then chooses the videos.
+func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	var org Organisation
+	if err := t.Tx.Where("id = ?", t.id).Take(&org).Error; err != nil || org.Subscription == SubscriptionNone {
+		return err
+	}
+	var resumed []Video
+	for _, a := range accounts {
+		var stopped []Video
+		err := db.Scoped(t.Tx, "videos", t.id).Where("videos.linked_account_id = ? AND videos.removed AND NOT videos.direct", a.ID).
+			Order("videos.uploaded_at DESC NULLS LAST, videos.id DESC").Limit(min(ListDepths[r.Type], maxResumed-len(resumed))).Find(&stopped).Error
+		if err != nil {
+			return err
+		}
+		resumed = append(resumed, stopped...)
+	}
+	if len(resumed) == 0 {
+		return nil
+	}
+	if err := ResumeVideos(t.Tx, t.id, resumed); err != nil {
+		return err
+	}
+	entries := make([]queue.Entry, len(resumed))
+	for i := range resumed {
+		entries[i] = VideoEntry(&resumed[i], r.Lane, t.Now)
+	}
+	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+}
+
+// accountKeys returns the keys of accounts of an organisation.
+func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
+	ids := make([]uuid.UUID, len(accounts))
+	for i, a := range accounts {
+		ids[i] = a.ID
+	}
+	return db.KeysOf(org, ids)
 }
 
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
@@ -243,11 +300,12 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing 
 		if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
-		if err := o.stopTrackedVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids); err != nil {
+		err := tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
+			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+		if err != nil {
 			return err
 		}
-		return tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
-			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+		return o.stopTrackedVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
 	})
 	return unmatched, err
 }

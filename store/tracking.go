@@ -136,20 +136,23 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		}
 		writes = append(writes, insertVideos(t.Tx, videos)...)
 	}
-	if started := len(missing) + restarted; started > 0 {
+	if started := len(missing) + len(restarted); started > 0 {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
-			Args: []any{started, restarted, t.id}})
+			Args: []any{started, len(restarted), t.id}})
 	}
 	enqueue, err := queue.EnqueueWrites(t.Tx, t.id, t.queueEntries(r, tracked, before), t.Now)
 	if err != nil {
 		return nil, err
 	}
-	return tracked, db.RunWrites(t.Tx, append(writes, enqueue...)...)
+	if err := db.RunWrites(t.Tx, append(writes, enqueue...)...); err != nil || len(restarted) == 0 {
+		return tracked, err
+	}
+	return tracked, t.updateSums(t.Tx, t.accountsOf(restarted))
 }
 
 // trackStoredVideos marks those videos of a request that are already stored as tracked by their own links. It returns the result of each link,
-// which is the zero value if the link's video is not stored. It also returns how many of the videos were stopped and are now tracked again.
-func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
+// which is the zero value if the link's video is not stored. It also returns the videos that were stopped and are now tracked again.
+func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
@@ -160,7 +163,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
 		switch {
 		case v.Removed:
-			restarted++
+			restarted = append(restarted, v)
 			change := videoChange{again: true, pending: i >= r.Enqueue}
 			changed[change] = append(changed[change], v.ID)
 		case !v.Direct:
@@ -169,7 +172,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 	}
 	for change, ids := range changed {
 		if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.changedColumns()).Error; err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 	}
 	return tracked, restarted, nil
@@ -209,6 +212,7 @@ func (c videoChange) changedColumns() map[string]any {
 // storedVideo has the values of a stored video that TrackVideos needs.
 type storedVideo struct {
 	ID              uuid.UUID
+	LinkedAccountID *uuid.UUID
 	Removed, Direct bool
 	CreatedAt       db.Instant
 	LatestUpdatedAt *db.Instant
@@ -232,7 +236,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 		Video     storedVideo `gorm:"embedded"`
 	}
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.removed, v.direct, v.created_at, v.latest_updated_at FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.created_at, v.latest_updated_at FROM wanted
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
  WHERE v.id IS NOT NULL OR a.id IS NOT NULL`)
@@ -295,6 +299,42 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 	return entries
 }
 
+// VideoEntry returns the entry with which a video is added to the fetch queue, due now. If the video was stopped and is tracked again, the field
+// Removed of v must still be true.
+func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
+	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
+	if v.Removed {
+		e.TrackedAt = v.CreatedAt
+		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
+	}
+	return e
+}
+
+// ResumeVideos tracks stopped videos of an organisation again, and corrects the organisation's totals. The caller must then add the videos to the fetch
+// queue.
+func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video) error {
+	ids := make([]uuid.UUID, len(stopped))
+	for i := range stopped {
+		ids[i] = stopped[i].ID
+	}
+	if err := db.Scoped(tx, "videos", org).Where("videos.id IN ?", ids).Updates(AddStartedState(map[string]any{"removed": false})).Error; err != nil {
+		return err
+	}
+	return tx.Exec("UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?", len(ids), len(ids), org).Error
+}
+
+// accountsOf returns the accounts of stored videos, without duplicates.
+func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
+	var ids []uuid.UUID
+	for _, v := range videos {
+		if v.LinkedAccountID != nil {
+			ids = append(ids, *v.LinkedAccountID)
+		}
+	}
+	return db.KeysOf(t.id, db.Distinct(ids))
+}
+
 // addMembers adds each video to each collection.
 func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	if len(collections) == 0 || len(tracked) == 0 {
@@ -354,11 +394,24 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 	if err := events.Save(); err != nil {
 		return err
 	}
-	if err := RefreshAccounts(tx, accounts, DayStamp{Day: o.s.db.Now().Day()}); err != nil {
+	err = tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	if err != nil {
 		return err
 	}
-	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	return o.updateSums(tx, accounts)
+}
+
+// updateSums recomputes the statistics of accounts after some of their videos were stopped or tracked again. It then writes today's points of the
+// accounts and of the organisation. Before, the caller must have corrected the organisation's totals.
+func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
+	today := o.s.db.Now().Day()
+	if len(accounts) > 0 {
+		if err := RefreshAccounts(tx, accounts, DayStamp{Day: today}); err != nil {
+			return err
+		}
+	}
+	return db.RunWrites(tx, OrganisationDayWrites(tx, []uuid.UUID{o.id}, today)...)
 }
 
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
@@ -414,9 +467,8 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		}
 		entries := make([]queue.Entry, 0, len(videos))
 		lane := LaneOf(org)
-		for _, v := range videos {
-			entries = append(entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username,
-				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID})
+		for i := range videos {
+			entries = append(entries, VideoEntry(&videos[i], lane, now))
 		}
 		accounts, err := o.unsubscribedAccounts(tx)
 		if err != nil {

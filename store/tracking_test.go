@@ -264,9 +264,9 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
 	most := map[string]map[string]int{
-		"postgres": {"new": 4, "tracked already": 2, "stop": 11, "again": 6},
-		"sqlite":   {"new": 8, "tracked already": 2, "stop": 10, "again": 9},
-		"citus":    {"new": 8, "tracked already": 2, "stop": 12, "again": 9},
+		"postgres": {"new": 4, "tracked already": 2, "stop": 12, "again": 10},
+		"sqlite":   {"new": 8, "tracked already": 2, "stop": 11, "again": 13},
+		"citus":    {"new": 8, "tracked already": 2, "stop": 13, "again": 13},
 	}
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first := 0

@@ -355,6 +355,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", ids).Find(&fresh).Error; err != nil {
 		return err
 	}
+	added := len(fresh)
 	if a.DiscoveredAt == nil {
 		resumed, err := d.resumeStopped(a, found)
 		if err != nil {
@@ -379,18 +380,13 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	}
 	lane := store.LaneOf(org)
 	entries := make([]queue.Entry, len(fetched))
-	for i, v := range fetched {
-		entries[i] = queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
-		if v.Removed { // the video was stopped and is now tracked again
-			entries[i].TrackedAt = v.CreatedAt
-			db.Assign(&entries[i].FetchedAt, v.LatestUpdatedAt)
-		}
+	for i := range fetched {
+		entries[i] = store.VideoEntry(&fetched[i], lane, d.at)
 	}
 	if err := queue.Enqueue(d.tx, d.org, entries, d.at); err != nil {
 		return err
 	}
-	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
+	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", added, d.org).Error
 }
 
 // limitToPreview returns the videos to fetch. If the organisation has a paid subscription, these are all given videos. Otherwise only d.preview
@@ -428,14 +424,7 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 	if err != nil || len(stopped) == 0 {
 		return nil, err
 	}
-	resumed := make([]uuid.UUID, len(stopped))
-	for i, v := range stopped {
-		resumed[i] = v.ID
-	}
-	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Updates(store.AddStartedState(map[string]any{"removed": false})).Error; err != nil {
-		return nil, err
-	}
-	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error
+	return stopped, store.ResumeVideos(d.tx, d.org, stopped)
 }
 
 // readOrganisation returns the organisation that tracks the account.

@@ -116,6 +116,61 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 	})
 }
 
+func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		videos := storetest.FoundVideos(t, 40, db.Clock.Now())
+		storetest.Follow(t, o, store.TrackAll, l)
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
+		require.Equal(t, 40, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
+		for _, c := range []struct {
+			kind store.TrackingType
+			want int
+		}{{store.TrackAll, 40}, {store.TrackLatest30, 30}, {store.TrackNewOnly, 0}} {
+			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			require.NoError(t, err)
+			today := organisationToday(t, db, o)
+			require.Equal(t, []int64{0, 0}, []int64{today.Accounts, today.Videos}, "today's point must not count stopped accounts and videos")
+
+			storetest.Follow(t, o, c.kind, l)
+			require.Equal(t, c.want, storetest.TrackedVideos(t, o))
+			a := storetest.AccountByLink(t, o, l)
+			require.EqualValues(t, c.want, a.TotalVideosTracked)
+			if c.want > 0 {
+				require.EqualValues(t, 7*c.want, *a.TotalViews)
+			}
+			today = organisationToday(t, db, o)
+			require.Equal(t, []int64{1, int64(c.want)}, []int64{today.Accounts, today.Videos})
+			storetest.RequireConsistent(t, db, o)
+			require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"), "tracking the account again must not cause a fetch")
+			require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "tracking the account again must not cause a fetch")
+		}
+	})
+}
+
+func TestTrack_updatesTheSumsImmediatelyIfAStoppedVideoIsTrackedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
+		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
+		one := storetest.ParseLink(t, videos[0].Link)
+		requireSums := func(tracked int64) {
+			t.Helper()
+			a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
+			require.Equal(t, []int64{tracked, 7 * tracked, tracked}, []int64{a.TotalVideosTracked, *a.TotalViews, organisationToday(t, db, o).Videos})
+			storetest.RequireConsistent(t, db, o)
+		}
+		storetest.StopVideos(t, o, one)
+		requireSums(2)
+		storetest.Track(t, o, one)
+		requireSums(3)
+	})
+}
+
 func TestDiscovery_updatesTheRequestedAccountIfTheAnswerHasNoIDAndNoHandle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
