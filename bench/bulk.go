@@ -39,21 +39,21 @@ func bulkIDs(series, round int) []string {
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
-		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, withoutHTTP: true, measured: b.trackStep(o, seriesNew),
-			limit: b.copyInStep("bench_tracked", bulkLinks, func(round int) string {
+		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, withoutHTTP: true, measured: b.newTrackStep(o, seriesNew),
+			limit: b.newCopyInStep("bench_tracked", bulkLinks, func(round int) string {
 				return fmt.Sprintf("SELECT * FROM videos WHERE organisation_id = '%s' AND platform = 'tiktok' AND external_id IN ('%s')",
 					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))
 			})},
 		{group: "Bulk", name: fmt.Sprintf("track %d existing links / %d new links", bulkLinks, bulkLinks), goal: 1.0,
 			measured: timedStep(func(ctx context.Context, _ int) error { return b.trackBulk(ctx, o, seriesExisting, 0) }),
-			limit:    b.trackStep(o, seriesComparison),
+			limit:    b.newTrackStep(o, seriesComparison),
 			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.trackBulk(ctx, o, seriesExisting, 0) }}},
 	}
 }
 
-// trackStep returns a step that tracks links of a series for an organisation with one bulk request. In each round of the benchmark, the
+// newTrackStep returns a step that tracks links of a series for an organisation with one bulk request. In each round of the benchmark, the
 // step tracks links that it has not tracked before.
-func (b *bench) trackStep(o *organisation, series int) step {
+func (b *bench) newTrackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 

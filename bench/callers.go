@@ -61,7 +61,7 @@ type collectResult struct {
 // collectUntil stores batches of answers of sources, as a collector does, until stopCtx is cancelled. It stores at least one batch.
 func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collectResult) {
 	for len(c.took) == 0 || stopCtx.Err() == nil {
-		took, err := storeBatchStep(b.pg, b.batchSize())(ctx, 0)
+		took, err := newStoreBatchStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err
 			return c

@@ -16,15 +16,15 @@ import (
 // collectorCases compares two times: the time in which the collector stores a batch of answers of a source, and the time in which
 // PostgreSQL stores the same history points with COPY.
 func collectorCases(b *bench) []benchCase {
-	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: storeBatchStep(b.pg, b.batchSize()),
-		limit: b.copyInStep("bench_points", b.batchSize(), func(int) string {
+	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: newStoreBatchStep(b.pg, b.batchSize()),
+		limit: b.newCopyInStep("bench_points", b.batchSize(), func(int) string {
 			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.changed.id, b.pg.batchTime().Format(time.DateOnly))
 		})}}
 }
 
-// storeBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.changed. Each run
+// newStoreBatchStep returns a step of the benchmark that stores made-up answers of a source for videos of the organisation i.changed. Each run
 // of the step stores answers for the next day.
-func storeBatchStep(i *instance, videoCount int) step {
+func newStoreBatchStep(i *instance, videoCount int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, videoCount)
 		if err != nil {

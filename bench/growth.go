@@ -11,11 +11,11 @@ func growthCases(b *bench) []benchCase {
 		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, 10 times the videos", name), goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, path string) {
-		add(name, func(o *organisation) step { return repeatedStep(5, b.getStep(o, sameInEachRound(path))) })
+		add(name, func(o *organisation) step { return repeatedStep(5, b.newGetStep(o, sameInEachRound(path))) })
 	}
 	page := func(name string, of func(o *organisation) int) {
 		add(name, func(o *organisation) step {
-			return repeatedStep(5, b.getStep(o, sameInEachRound(fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), of(o)))))
+			return repeatedStep(5, b.newGetStep(o, sameInEachRound(fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), of(o)))))
 		})
 	}
 	gets("100 videos by created_at", orderedListing("created_at", 100).path())
@@ -25,14 +25,14 @@ func growthCases(b *bench) []benchCase {
 	}
 	page("last page of 100", func(o *organisation) int { return o.videos / 100 })
 	page("middle page of 100", func(o *organisation) int { return o.videos / 200 })
-	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatedStep(50, b.getStep(o, oneVideoPath(o))) })
+	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatedStep(50, b.newGetStep(o, oneVideoPath(o))) })
 	for _, days := range []int{readDays, 30} {
 		add(fmt.Sprintf("%d days of a video", days), func(o *organisation) step {
 			path, _ := videoHistoryPathAndQuery(o, days)
-			return repeatedStep(20, b.getStep(o, path))
+			return repeatedStep(20, b.newGetStep(o, path))
 		})
 	}
 	gets("30 days of the organisation", organisationHistoryPath())
 	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, 10 times the videos", bulkLinks), goal: 1.5,
-		measured: b.trackStep(b.pg.changed, seriesLarge), limit: b.trackStep(b.bulkSmall, seriesSmall)})
+		measured: b.newTrackStep(b.pg.changed, seriesLarge), limit: b.newTrackStep(b.bulkSmall, seriesSmall)})
 }

@@ -9,16 +9,16 @@ import (
 // historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases returns the cases for requests of histories. They are compared with COPY of the stored points, and the history of the whole
-// organisation with an SQL query of the same days. Each round of the benchmark requests the history of another video.
+// historyCases returns the cases for requests of histories. The history of a video is compared with COPY of its stored points. The history of
+// the organisation is compared with an SQL query of the same days. Each round of the benchmark requests the history of another video.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
-		b.videoHistory(o, readDays, 2.0),
-		b.videoHistory(o, 30, 1.5),
+		b.videoHistoryCase(o, readDays, 2.0),
+		b.videoHistoryCase(o, 30, 1.5),
 		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0, withoutHTTP: true,
-			measured: repeatedStep(20, b.getStep(o, sameInEachRound(organisationHistoryPath()))),
-			limit: repeatedStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
+			measured: repeatedStep(20, b.newGetStep(o, sameInEachRound(organisationHistoryPath()))),
+			limit: repeatedStep(20, b.newSelectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
 			}))},
 	}
@@ -47,12 +47,12 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 	return requestPath, pointsQuery
 }
 
-// videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although
-// only one point a week is stored for days that are more than 90 days ago.
-func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
+// videoHistoryCase returns a case that compares a request for a video's history with COPY of its stored points. The response has one point
+// for each day, although only one point a week is stored for days that are more than 90 days ago.
+func (b *bench) videoHistoryCase(o *organisation, days int, goal float64) benchCase {
 	path, pointsQuery := videoHistoryPathAndQuery(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal, withoutHTTP: true,
-		measured: repeatedStep(20, b.getStep(o, path)),
+		measured: repeatedStep(20, b.newGetStep(o, path)),
 		limit: repeatedStep(20, timedStep(func(ctx context.Context, round int) error {
 			return b.copyAll(ctx, pointsQuery(round))
 		})),

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// instance is a ReelTally server with its filled database. The benchmark also opens the database itself, with a store whose clock it can
-// set. So it can store points of future days.
+// instance is a ReelTally server with its filled database. The benchmark also uses the database directly, through the field store. The clock
+// of this store can be set, so that points can have future days.
 type instance struct {
 	bin     string
 	url     string // URL of the database
@@ -32,12 +32,12 @@ type instance struct {
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large   *organisation   // the organisation whose data the requests read
-	small   *organisation   // an organisation with a tenth as many videos as large; nil on SQLite
+	small   *organisation   // an organisation with a tenth of the videos of the organisation "large"; nil on SQLite
 	changed *organisation   // the organisation whose data the benchmark changes
-	others  []*organisation // further organisations of the same size as the changed one; empty on SQLite
+	others  []*organisation // further organisations with as many videos as the organisation "changed"; empty on SQLite
 }
 
-// organisation is an organisation that the benchmark has created in the database of an instance, with a token for its requests.
+// organisation is one of the organisations that the benchmark creates in the database of an instance. It has a token for requests.
 type organisation struct {
 	id     uuid.UUID
 	token  string
@@ -121,9 +121,9 @@ func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int
 // These constants are the handle of the account and the name of the collection that addManyVideos creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
-// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. The other accounts
-// have at most 30 videos, too few for the measured lists of an account or a collection. The added videos are copies of existing videos under
-// other ids.
+// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. They are copies of
+// existing videos under other ids. The lists of the other accounts are too short for the benchmark, because these accounts have at most 30
+// videos.
 func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})

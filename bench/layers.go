@@ -16,7 +16,7 @@ func layerCases(b *bench) []benchCase {
 	var bare string // address of the server that uses only net/http
 	return []benchCase{
 		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4, onlyHTTP: true,
-			measured: repeatedStep(200, b.getStep(o, sameInEachRound("/authenticate"))),
+			measured: repeatedStep(200, b.newGetStep(o, sameInEachRound("/authenticate"))),
 			limit: repeatedStep(200, timedStep(func(ctx context.Context, _ int) error {
 				return b.getWithoutToken(ctx, bare, io.Discard)
 			})),
@@ -24,8 +24,8 @@ func layerCases(b *bench) []benchCase {
 				bare, err = b.startBareServer(ctx, "/authenticate")
 				return err
 			}}},
-		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, withoutHTTP: true, measured: repeatedStep(50, b.getStep(o, oneVideoPath(o))),
-			limit: repeatedStep(50, b.selectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
+		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, withoutHTTP: true, measured: repeatedStep(50, b.newGetStep(o, oneVideoPath(o))),
+			limit: repeatedStep(50, b.newSelectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
 				return []any{o.id, o.old[round%len(o.old)]}
 			}))},
 	}

@@ -46,9 +46,9 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// copyOutStep returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
+// newCopyOutStep returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
 // query does not return exactly the expected number of rows.
-func (b *bench) copyOutStep(expected int, query func(round int) string) step {
+func (b *bench) newCopyOutStep(expected int, query func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
 		if err == nil && done.RowsAffected() != int64(expected) {
@@ -64,9 +64,9 @@ func (b *bench) copyAll(ctx context.Context, query string) error {
 	return err
 }
 
-// copyInStep returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
+// newCopyInStep returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
 // the query. It fails if the number of written rows is not the expected one.
-func (b *bench) copyInStep(table string, expected int, query func(round int) string) step {
+func (b *bench) newCopyInStep(table string, expected int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
 		if _, err := b.db.PgConn().CopyTo(ctx, &text, "COPY ("+query(round)+") TO STDOUT"); err != nil {
@@ -82,9 +82,9 @@ func (b *bench) copyInStep(table string, expected int, query func(round int) str
 	}
 }
 
-// selectStep returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
+// newSelectStep returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
 // exactly the expected number of rows.
-func (b *bench) selectStep(expected int, query string, arguments func(round int) []any) step {
+func (b *bench) newSelectStep(expected int, query string, arguments func(round int) []any) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and keeps the prepared query for later rounds
 		if err != nil {

@@ -30,12 +30,12 @@ func (l listing) repetitions() int {
 	return 1
 }
 
-// listStep returns a step of the benchmark that requests a page of a list of bench.pg.large from the server on PostgreSQL.
-func (b *bench) listStep(l listing) step {
-	return repeatedStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
+// newListStep returns a step of the benchmark that requests a page of a list of bench.pg.large from the server on PostgreSQL.
+func (b *bench) newListStep(l listing) step {
+	return repeatedStep(l.repetitions(), b.newGetStep(b.pg.large, sameInEachRound(l.path())))
 }
 
-// selectQuery returns the SQL query for the rows of the page, with the given columns, for an organisation.
+// selectQuery returns the SQL query that reads the page from the videos of an organisation. The result has the given columns.
 func (l listing) selectQuery(columns string, o *organisation) string {
 	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
 		columns, l.table, o.id, l.where, l.order, l.rows)
@@ -72,7 +72,7 @@ func listCases(b *bench) []benchCase {
 	var out []benchCase
 	copied := func(l listing, goal float64) {
 		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
-			measured: b.listStep(l), limit: repeatedStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
+			measured: b.newListStep(l), limit: repeatedStep(l.repetitions(), b.newCopyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
 	copied(orderedListing("created_at", page), 1.0)
@@ -86,22 +86,22 @@ func listCases(b *bench) []benchCase {
 	for _, rows := range []int{page, 100} {
 		for _, order := range orderByValues {
 			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
-				measured: b.listStep(orderedListing(order, rows)), limit: b.listStep(orderedListing("created_at", rows))})
+				measured: b.newListStep(orderedListing(order, rows)), limit: b.newListStep(orderedListing("created_at", rows))})
 		}
 	}
 	hundred := orderedListing("created_at", 100)
-	first := b.listStep(hundred)
+	first := b.newListStep(hundred)
 	at := func(page int) step {
 		l := hundred
 		l.query += fmt.Sprint("&page=", page)
-		return b.listStep(l)
+		return b.newListStep(l)
 	}
 	var cursor string
 	return append(out,
 		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
 		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
 		benchCase{group: "Pages", name: "next page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
-			measured: repeatedStep(hundred.repetitions(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
+			measured: repeatedStep(hundred.repetitions(), b.newGetStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
 				err := b.getJSON(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)

@@ -57,8 +57,7 @@ const warmUp = 2
 // measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
 // and then the given number of rounds.
 //
-// Each round runs the measured step of a case before its limit. If the measured step fills a cache, only the limit becomes faster. So a cache
-// never makes ReelTally look faster than it is.
+// In each round, the measured step of a case runs before its limit. So if the measured step fills a cache, only the limit becomes faster.
 func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
@@ -94,8 +93,8 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 	return results, nil
 }
 
-// setLowestRatios sets the lowest possible ratio of each case that compares an HTTP request with a limit without HTTP. It does nothing if the
-// case that measures HTTP alone was not selected.
+// setLowestRatios sets the lowest possible ratio of each case whose measured step is an HTTP request and whose limit is not. It does nothing
+// if the case that measures HTTP alone was not selected.
 func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
 	if http < 0 {

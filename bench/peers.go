@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// peer is a server for the same list of videos as ReelTally's, with the same data, but written with other frameworks. The benchmark compares
-// its speed with ReelTally's.
+// peer is a server that answers requests for the same list of videos as ReelTally, but is written with other frameworks. The benchmark
+// compares its speed with ReelTally's.
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at
@@ -55,7 +55,7 @@ func peerCases(b *bench) []benchCase {
 			ours, path := orderedListing("created_at", rows), p.path(b.pg.large, rows)
 			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos by %s / ReelTally", rows, p.name), goal: goal, atLeast: true,
 				measured: repeatedStep(ours.repetitions(), timedStep(func(ctx context.Context, _ int) error { return b.getWithoutToken(ctx, address+path, io.Discard) })),
-				limit:    b.listStep(ours),
+				limit:    b.newListStep(ours),
 				prepare:  []func(context.Context) error{start, func(ctx context.Context) error { return b.checkPeer(ctx, address+path, rows) }}})
 		}
 	}

@@ -57,9 +57,9 @@ func (b *bench) getWithoutToken(ctx context.Context, url string, output io.Write
 	return b.send(r, output)
 }
 
-// getStep returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
+// newGetStep returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
 // response. The path can differ in each round of the benchmark.
-func (b *bench) getStep(o *organisation, path func(round int) string) step {
+func (b *bench) newGetStep(o *organisation, path func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		return b.sendAs(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})

@@ -15,13 +15,13 @@ func sqliteCases(b *bench) []benchCase {
 	list := orderedListing("created_at", min(5000, b.pg.large.videos))
 	prepare := []func(context.Context) error{b.startSQLite}
 	return []benchCase{
-		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.listStep(list),
+		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.newListStep(list),
 			measured: timedStep(func(ctx context.Context, _ int) error {
 				return b.sendAs(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
 			})},
-		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: storeBatchStep(b.pg, b.batchSize()),
+		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: newStoreBatchStep(b.pg, b.batchSize()),
 			measured: func(ctx context.Context, round int) (time.Duration, error) {
-				return storeBatchStep(b.lite, b.batchSize())(ctx, round)
+				return newStoreBatchStep(b.lite, b.batchSize())(ctx, round)
 			}},
 	}
 }

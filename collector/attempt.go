@@ -14,7 +14,7 @@ import (
 )
 
 // attempt is one try to fetch a target (a video or account). The sources of the target are asked one after the other, until one gives the
-// numbers. The attempt contains the answers so far, and is stored as JSON in queue.Target.Answers.
+// numbers. The attempt is stored as JSON in queue.Target.Answers.
 type attempt struct {
 	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
 	// answers of the sources that the next fetch skips.
@@ -25,7 +25,7 @@ type attempt struct {
 	Counted *countsSource `json:"counted,omitempty"`
 }
 
-// answer is the answer of a source that returned no numbers for the target.
+// answer describes why a source returned no numbers for the target.
 type answer struct {
 	Source string       `json:"source"`
 	Class  source.Class `json:"class"` // class of the answer; quota.Paused if the source was paused
@@ -67,7 +67,8 @@ func (a attempt) encodeJSON() *string {
 	return &text
 }
 
-// withAnswer returns a copy of the attempt with one more answer: the result r, in which the worker's source gave no numbers.
+// withAnswer adds the result r of the worker's source to the attempt and returns the new attempt. It does not change soFar. The result r
+// has no numbers.
 func (w *worker) withAnswer(soFar attempt, r source.Result, answeredAt time.Time) attempt {
 	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: answeredAt}
 	if r.Class == quota.Paused {
@@ -100,10 +101,11 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt sets Route and Answers in the outcome of an ended attempt. Route is the source that the next fetch asks first. Answers has the
-// answers of the sources that the next fetch skips.
+// endAttempt sets Route and Answers in the outcome of an ended attempt. Route is the source that the next fetch asks first. Answers has
+// the answers of the sources that the next fetch skips.
 //
-// A source is skipped if its answer has a class in skipClasses and will be less than a week old, unless this would skip all sources.
+// A source is skipped if its answer has one of the skipClasses and is less than a week old at the time of the next fetch. If this is true
+// of all sources, none is skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
@@ -124,8 +126,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 	}
 }
 
-// continueAttempt returns a copy of an outcome after which the attempt continues: the target is due immediately, and the given source is
-// asked next.
+// continueAttempt returns a copy of the outcome in which the target is due immediately and the attempt continues with the given source.
 func continueAttempt(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.encodeJSON(), true

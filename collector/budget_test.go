@@ -54,7 +54,7 @@ func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget 
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// withAnswer returns a copy of the attempt with the result r added as the answer of the worker's source. r has no numbers.
+// budgetTest is a collector with a single source, which has a budget.
 type budgetTest struct {
 	*testing.T
 	*Collector
@@ -113,8 +113,8 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function for budgetSource.spend. The function spends up to n units and then returns err.
-func spendCalls(n int64, err error) func(*source.CallBudget) error {
+// spendUpTo returns a function for budgetSource.spend. The function spends up to n units and then returns err.
+func spendUpTo(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
 		for range n {
@@ -133,11 +133,11 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		spend func(*source.CallBudget) error
 		used  int64
 	}{
-		"a call with two requests":                            {spendCalls(2, nil), 2},
-		"a call that fails after two requests":                {spendCalls(2, failure), 2},
-		"a call that fails before it sends a request":         {spendCalls(0, failure), 0},
-		"a call that is cancelled after one request":          {spendCalls(1, context.Canceled), 1},
-		"a call with more requests than reserved units":       {spendCalls(999, nil), 101},
+		"a call with two requests":                            {spendUpTo(2, nil), 2},
+		"a call that fails after two requests":                {spendUpTo(2, failure), 2},
+		"a call that fails before it sends a request":         {spendUpTo(0, failure), 0},
+		"a call that is cancelled after one request":          {spendUpTo(1, context.Canceled), 1},
+		"a call with more requests than reserved units":       {spendUpTo(999, nil), 101},
 		"a source that does not report the spent units":       {func(*source.CallBudget) error { return failure }, 101},
 		"a source that reports more units than were reserved": {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
 		"a source that reports a negative number of units":    {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
@@ -166,7 +166,7 @@ func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T)
 			window, _ := b.Budgets()[0].Window(before)
 			require.Equal(t, []int64{101}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows WHERE win = ?", window))
 		}()
-		return spendCalls(2, nil)(budget)
+		return spendUpTo(2, nil)(budget)
 	}
 	require.True(t, b.claimAndFetch())
 	require.EqualValues(t, 50, b.usedUnits())
@@ -178,7 +178,7 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fetches := 0
 		b := newBudgetTest(t, db, &budgetSource{limit: 300, units: 250})
-		b.spend = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
+		b.spend = func(budget *source.CallBudget) error { fetches++; return spendUpTo(2, nil)(budget) }
 		b.trackAccount("mira.cooks")
 		b.reserveUnits(51)
 		require.True(t, b.claimAndFetch())
@@ -210,7 +210,7 @@ func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 
 func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	t.Parallel()
-	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spend: spendCalls(2, nil)})
+	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spend: spendUpTo(2, nil)})
 	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})
 	b.trackAccount("mira.cooks")
 	b.reserveUnits(100)
@@ -233,7 +233,7 @@ func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 501})
 			b.spend = func(budget *source.CallBudget) error {
 				got = budget.Calls()[0].Units
-				return spendCalls(999, nil)(budget)
+				return spendUpTo(999, nil)(budget)
 			}
 			b.trackAccount("mira.cooks")
 			if tt.before > 0 {
@@ -257,7 +257,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, quota.Paused, replies[0].Results[0].Class)
 			require.Contains(t, b.pauses(), budgetKey, "the budget must be paused while all units are reserved")
-			return spendCalls(2, nil)(budget)
+			return spendUpTo(2, nil)(budget)
 		}
 		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses(), "the pause must end because unspent units were released")
@@ -282,7 +282,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 			mu.Lock()
 			spent += 3
 			mu.Unlock()
-			return spendCalls(3, nil)(budget)
+			return spendUpTo(3, nil)(budget)
 		}
 		b := newBudgetTest(t, db, s)
 		var wg sync.WaitGroup
@@ -314,14 +314,14 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 		pause(-time.Minute)
 		b.spend = func(budget *source.CallBudget) error {
 			pause(time.Hour) // another call was rate limited during this call
-			return spendCalls(2, nil)(budget)
+			return spendUpTo(2, nil)(budget)
 		}
 		require.True(t, b.claimAndFetch())
 		require.Equal(t, now().Add(time.Hour), b.pauses()["spender"].BlockedUntil)
 		require.NotContains(t, b.logs.String(), "source answers again")
 
 		db.Clock.Advance(2 * time.Hour)
-		b.spend = spendCalls(2, nil)
+		b.spend = spendUpTo(2, nil)
 		b.trackAccount("rails.rain")
 		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses())

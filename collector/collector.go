@@ -1,13 +1,13 @@
-// Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers, and
-// stores the answers.
+// Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers,
+// and stores the answers.
 //
 // Each source has its own queue and its own workers. A worker (worker.go) leases a batch of due targets and calls the source (package
-// quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule), and stores
-// both in one transaction.
+// quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule). One
+// transaction stores the answers and the due times.
 //
 // If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, other
-// collectors take over its targets when its heartbeat is missing or its leases expire. If the same answer is stored a second time, nothing
-// changes.
+// collectors take over its targets when its heartbeat is missing or its leases expire. If the same answer is stored a second time,
+// nothing changes.
 //
 // The main type is [Collector]. Start reading at worker.claimAndFetch. docs/architecture.md describes the path of one fetch.
 package collector
@@ -127,7 +127,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	// Retire releases the targets that are still claimed. It needs another context than ctx, which has ended.
+	// Retire releases the targets that are still claimed. It gets a new context, because ctx has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.queue.Retire(closing, c.id); err != nil {
@@ -179,8 +179,8 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat, frees the targets of dead collectors, and assigns a source to each target that lacks one. (A target
-// can lack a source if it was tracked while publishRoutes was running.) It returns an error if this takes longer than deadAfter.
+// writeHeartbeat stores a heartbeat, frees the targets of dead collectors, and assigns a source to each target without one (tracked while
+// publishRoutes was running). It returns an error if this takes longer than deadAfter.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()

@@ -297,8 +297,8 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// On the next day, the collector requests only counts. A new sandbox answers, which does not know the link and therefore makes up another
-		// author for the video.
+		// On the next day, the collector requests only counts. The new sandbox does not know the link, so it makes up another author for
+		// the video.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

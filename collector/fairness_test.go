@@ -56,7 +56,7 @@ func constantDelay(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
-// variedDelay returns a delay of one to three seconds, which depends only on the URL of the request.
+// variedDelay returns a delay of one to three seconds. Requests with the same URL get the same delay.
 func variedDelay(r *http.Request) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(r.URL.RequestURI()))
@@ -128,8 +128,8 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain at least one of the words. inFlight is how long, between from and to, at least
-// one of the returned calls was in flight.
+// callsContaining returns the recorded calls that contain at least one of the words. inFlight is the part of the time between from and to
+// in which at least one of these calls was in flight.
 func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +283,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		words = append(words, v.Username)
 	}
 	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, correct.Account.ID) // a call for the account of the video contains the id of the account
+		words = append(words, correct.Account.ID) // calls for the video's account contain the id of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -12,12 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Some sources find a video only by the handle of its account. The handle in a caller's link is only claimed, because it can be wrong. The
-// source is asked with one claimed handle after the other, until it returns the video. The handle in that answer is the confirmed handle,
-// and from then on it is used for all organisations.
+// Some sources find a video only by the handle of its account. The handles in callers' links can be wrong, so they are called claimed
+// handles. The source is asked with one claimed handle after the other, until it returns the video. The handle in that answer is the
+// confirmed handle, and all later fetches use it.
 
-// requestFor returns a copy of the target, completed for the request to a source. If no source has confirmed the handle of the account yet,
-// the copy gets the first handle from a caller's link.
+// requestFor returns a copy of the target for the request to a source. If no source has confirmed the handle of the account yet, the copy
+// has the first handle from the callers' links.
 func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
@@ -54,8 +54,8 @@ func (all searches) searchFor(t source.Target) *search {
 // notFoundClasses contains the classes of answers after which a search tries another handle.
 var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch handles the result r of a call for a video. If the video was not found and another claimed handle is left, nextRequest is
-// the request with this handle. If not, nextRequest is nil, and final is the result of the whole search.
+// continueSearch handles the result r of a call for a video. If the video was not found and another claimed handle is left, nextRequest
+// is the request with this handle. Otherwise nextRequest is nil, and final is the result of the whole search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
@@ -80,7 +80,7 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 }
 
 // finalResult returns the result of the whole search:
-//   - the result of the call with the confirmed handle, if the video was not found with it;
+//   - the result of the call with the confirmed handle, if this call did not find the video;
 //   - lastResult with the class Unconfirmed, if only claimed handles were tried and the video was not found: it may exist under another
 //     handle;
 //   - lastResult, the result of the last call, in all other cases.

@@ -95,7 +95,7 @@ type handlesCase struct {
 	platform link.Platform
 	sources  func(*testSystem) []source.Source
 	id       func(*testSystem) string
-	// link returns a link to the video with the given id. If the handle is "", the link contains no handle.
+	// link returns the URL of the video with the given id. If the handle is "", the URL contains no handle.
 	link func(handle, id string) string
 }
 
@@ -250,7 +250,7 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 	})
 }
 
-func TestConfirmedHandle_isReplacedByAHandleFromALinkAfterARename(t *testing.T) {
+func TestConfirmedHandle_isReplacedAfterTheAccountWasRenamed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -270,7 +270,7 @@ func TestConfirmedHandle_isReplacedByAHandleFromALinkAfterARename(t *testing.T) 
 	})
 }
 
-// A handle from the link of one organisation is not written to the records of another organisation.
+// A handle from one organisation's link is not written to the records of another organisation.
 func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

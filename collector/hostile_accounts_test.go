@@ -24,11 +24,11 @@ type accountScenario struct {
 	tamper tamperFunc
 	// the expected outcomes of fetching the two accounts
 	known, unfetched outcome
-	listsOnly        bool // if true, only the answers with an account's list of videos are changed, and the scenario runs only with sources that request this list by separate calls
+	listsOnly        bool // if true, only answers with video lists are changed, and the scenario runs only with sources that request such lists by separate calls
 	onlyIf           func(testedSource) bool
 }
 
-// followerKeys are the names of the JSON members with a number of followers in the answers of all platforms and vendors.
+// followerKeys are the JSON names of the number of followers in the answers of the platforms and vendors.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
 // setFollowers returns a tamperFunc that replaces every number of followers in an answer by the given value.
@@ -69,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces each id in tampering.listedIDs, everywhere in the body of an answer, by the result of a function.
+// replaceListedIDs replaces the ids in tampering.listedIDs wherever they occur in an answer. The function change returns the new id.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)

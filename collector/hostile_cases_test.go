@@ -24,11 +24,11 @@ type scenario struct {
 	alsoCorrect map[string]outcomes
 	// missing has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
 	missing []string
-	onlyIf  func(testedSource) bool // returns true for the sources that the scenario tests; nil means all sources
+	onlyIf  func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
 	// If bothKnown is true, the platform changes its answers about the two videos that were fetched before. If it is false, the platform
 	// changes its answers about "known" and "unfetched". See outcomes.
 	bothKnown  bool
-	otherCalls bool          // if true, only the answers to calls without a video id are changed, such as calls for access tokens
+	otherCalls bool          // if true, only the answers to calls without a video id (such as calls for access tokens) are changed
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 

@@ -91,8 +91,8 @@ func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes calls a function for each node of a JSON value, inner nodes first, and replaces the node by the result. The result nil leaves
-// the node unchanged. The function also gets the key of the node; an element of a list has the key of the list.
+// visitNodes visits each node of a JSON value, inner nodes first, and replaces it by the result of replacement. If the result is nil, the
+// node is unchanged. The key of a list element is the key of the list.
 func visitNodes(root any, replacement func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -122,7 +122,7 @@ func visitNodes(root any, replacement func(key string, v any) any) any {
 	return walk("", root)
 }
 
-// jsonNull is the result with which a callback of visitNodes writes a JSON null. The result nil leaves the node unchanged.
+// jsonNull is what a callback of visitNodes returns to write a JSON null. (If the callback returns nil, the node is unchanged.)
 var jsonNull = rawText("null")
 
 // replaceNode returns a random replacement of a JSON node. If single is true, the caller must not change any other node of the answer,
@@ -313,8 +313,8 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 }
 
-// sendGeneratedAnswers fetches three videos up to answersPerRun times. Each time, the platform sends another randomly changed answer. The
-// first answer has the number n, and the number grows by step each time.
+// sendGeneratedAnswers fetches three videos up to answersPerRun times. Each fetch gets another randomly changed answer: answer n, then
+// n+step, n+2*step and so on.
 func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.beginScenario(t)

@@ -33,7 +33,7 @@ import (
 type hostileTest struct {
 	*testSystem
 	testedSource testedSource
-	fast         *store.Store // store of the collector, without the SQL checks of the test store, which would take most of the time
+	fast         *store.Store // the collector's store; it has no SQL checks, because they would take most of the time
 	collector    *collector.Collector
 	source       source.Source
 	logged       *outcomeLog
@@ -49,15 +49,15 @@ type hostileTest struct {
 type tampering struct {
 	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
-	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
+	tamperedIDs    []string // the changed answers are about these videos (ids) or accounts (ids and handles)
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, only answers to calls without a tampered id are changed, such as calls for access tokens
+	otherCalls     bool     // if true, only answers to calls without a tampered id (such as calls for access tokens) are changed
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // maps the id of a video, or "unfetched" for an account, to the wrong counts that the collector cannot detect
+	forged map[string][]int64 // wrong counts that the collector cannot detect; the key is the id of a video, or "unfetched" for an account
 }
 
 // addForgedCount records a wrong count that the platform returned for a video or account and that the collector cannot detect.
@@ -185,7 +185,7 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // maps the external id of a target to the class of its last result without counts
+	classes map[string]string // class of each target's last result that had no counts; the key is the external id
 	// failures maps the detail text of a failed call to the class of the failure. The entry for "" is the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// hostileTextScenarios returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
+// hostileTextScenarios returns scenarios whose answers have correct counts and dangerous texts, such as scripts. The counts must be
+// stored.
 func hostileTextScenarios() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
 	// withText returns a tamperFunc that sets the titles, captions and descriptions in an answer to the given text.
@@ -38,8 +39,8 @@ func hostileTextScenarios() []scenario {
 
 // errorStatusScenarios returns scenarios whose answers have an HTTP error status.
 func errorStatusScenarios() []scenario {
-	// Two kinds of sources have unusual outcomes: vendors that define what an HTTP status means for a target, and YouTube. If YouTube refuses
-	// a call for counts only, the collector calls another method.
+	// Two kinds of sources have unusual outcomes. Some vendors define what an HTTP status means for a target. If YouTube refuses a call
+	// for counts only, the collector calls another method of YouTube.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

@@ -67,7 +67,7 @@ func forgeCounts(replacement func(n int64) int64, countNames ...string) tamperFu
 	}
 }
 
-// convertToTypeOf returns a number in the type of the sample: as a string if the sample is a string, and as a number in all other cases.
+// convertToTypeOf returns the number as a string if the sample is a string, and as a number if not.
 func convertToTypeOf(sample any, n int64) any {
 	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
@@ -121,7 +121,7 @@ func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.changeEachItem(s, change) }
 }
 
-// replaceIDs replaces each id in tampering.tamperedIDs, everywhere in the body of an answer, by the result of a function.
+// replaceIDs replaces the ids in tampering.tamperedIDs wherever they occur in an answer. The function returns the new id.
 func replaceIDs(replacement func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch of a target. It is "ok" (counts stored), "held back" (suspicious counts), "not newer" (the stored
-// counts are newer), or the class of a result or failed call without counts.
+// outcome is the result of one fetch of a target: "ok" (counts stored), "held back" (suspicious counts) or "not newer" (the stored counts
+// are newer). If the source returned no counts, the outcome is the class of its answer.
 type outcome string
 
 const (
@@ -39,7 +39,7 @@ type scenarioRun struct {
 	videos    [3]sandbox.VideoTruth // the three videos: "known", "unfetched" and "unaffected"
 	callTimes []time.Time           // times at which targets were fetched
 	tampering *tampering
-	before    map[string]counts // maps the id of a video to its stored counts before the platform changes its answers
+	before    map[string]counts // the counts that were stored before the platform changed its answers; the key is the id of the video
 }
 
 // counts maps the names of the counts of a video, such as "views", to their values. A count that is null in the database has no entry.

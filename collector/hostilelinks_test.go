@@ -32,8 +32,8 @@ import (
 // standardHosts are the hosts that the sources call if no base URL is configured.
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
-// compromisedHosts is an HTTP handler that answers for platforms and vendors whose hosts an attacker controls. The answer is a redirect to
-// a hostile link, or the sandbox's answer with the hostile link in place of every URL and page token.
+// compromisedHosts is an HTTP handler that answers for platforms and vendors whose hosts an attacker controls. It answers with a redirect
+// to a hostile link, or with the sandbox's answer in which the hostile link replaces every URL and page token.
 type compromisedHosts struct {
 	sandbox http.Handler
 

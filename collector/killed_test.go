@@ -33,8 +33,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These flags configure a test that simulates the same days on PostgreSQL twice: with one undisturbed collector, and with three collector
-// processes that are killed and a database that crashes. Both databases must have the same content at the end.
+// These flags configure a test that simulates the same days twice on PostgreSQL: once without faults, and once with collector processes
+// that are killed and a database that crashes. Both databases must have the same content at the end.
 //
 // `make simulate-killed` runs the test with more videos and days.
 var (
@@ -52,7 +52,8 @@ const (
 	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. No target is scheduled after
 	// lastTick.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// If no call was made and the number of due or claimed targets did not change for idlePolls polls, the clock advances by clockStep.
+	// The clock advances by clockStep if nothing happens during idlePolls polls: no call is made, and the number of due or claimed
+	// targets stays the same.
 	idlePolls = 8
 	clockStep = 2 * time.Second
 	// At the last tick of a day, the collectors also fetch all targets that become due within endOfDayMargin, for example retries.

@@ -63,8 +63,8 @@ func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	return all
 }
 
-// requireTruePoints checks that every daily history point has the counts that the platform had at the start of the day, and that each video
-// that was always public has a point for each day. It returns the number of points.
+// requireTruePoints checks that every daily history point has the counts that the platform had at the start of the day. It also checks
+// that each video that was always public has a point for each day. It returns the number of points.
 func (k *killTest) requireTruePoints() (points int) {
 	k.t.Helper()
 	type videoKey struct {

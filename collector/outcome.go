@@ -38,8 +38,8 @@ var refusalRules = map[source.Class]struct {
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after a result of its source, and when the target is due next. If the next source must be
-// asked, the target is due there immediately. mixedUp is true if the views in the result probably belong to another video of the batch.
+// outcome returns what to store for a target after a result of its source, and when the target is due next. mixedUp is true if the views
+// in the result probably belong to another video of the batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -218,8 +218,8 @@ func (w *worker) storedSourceName(r source.Result) string {
 	return w.source.Name()
 }
 
-// removeAuthor returns the facts of a video without the author if the target needs only counts. Some sources use another API key for
-// counts, so an answer with counts must never rename an author or move a video to another account.
+// removeAuthor returns the facts unchanged if details were requested. If only counts were requested, it returns them without the author.
+// An answer to a request for counts must never rename an author or move a video to another account.
 func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts

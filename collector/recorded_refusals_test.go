@@ -40,7 +40,7 @@ const (
 	scrapeCreatorsError = `{"success":false,"error":"`
 )
 
-// recordedRefusals returns a map from the names of the tested sources to the error answers of these sources.
+// recordedRefusals returns the error answers of each tested source. The keys are the names of the sources.
 func recordedRefusals() map[string][]recordedRefusal {
 	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
@@ -111,7 +111,7 @@ type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	bad, good []string // ids of the videos that the platform refuses, and ids of the videos about which it answers
+	bad, good []string // bad: ids of the videos that the platform refuses; good: ids of the other videos
 }
 
 // newVideoSet tracks videos that the platform will refuse (bad), and other videos (good). The bad videos belong to different accounts if
@@ -178,7 +178,7 @@ func (c *videoSet) idsFetchedNow(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// activePauses returns a map from the names of the paused sources and budgets to the classes of their pauses.
+// activePauses returns the class of each active pause. The keys are the names of the paused sources and budgets.
 func (c *videoSet) activePauses() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())

@@ -28,8 +28,8 @@ func (w *testSystem) newOrganisation() *testSystem {
 	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that a stored account has the given handle and the correct number of followers, and that its stored videos belong to
-// it on the platform. It also checks that the store finds the account by a link with the handle.
+// requireHandle checks that a stored account has the given handle and the correct number of followers, and that the account's stored
+// videos belong to it on the platform. It also checks that the store finds the account by a link with the handle.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -125,8 +125,8 @@ func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	require.Equal(w.t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 }
 
-// The sources can fetch accounts only by handle. After a rename, another account can have the old handle, and its counts must not be
-// stored. The new handle is stored as soon as the details of a video of the renamed account contain it.
+// The sources can fetch accounts only by handle. If another account gets the old handle after a rename, the counts of that account must
+// not be stored. The new handle is stored as soon as the details of a video of the renamed account contain it.
 func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {

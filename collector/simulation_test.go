@@ -48,7 +48,7 @@ const simulationStep = 10 * time.Minute
 // simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // for the SQL statements of the test; the collector uses another store, which does not check SQL
+	db    *storetest.DB // used only for the test's own SQL statements; the collector uses another store, which does not check SQL
 	fast  *store.Store
 	clock simulationClock
 	// platformNow returns the current time of the simulated platforms.

@@ -24,8 +24,9 @@ const (
 	headroom = 0.1
 )
 
-// throttles contains the current throttle of each group of targets. A group is the videos or the accounts of one platform. If the budgets
-// are too small, a throttle reduces the number of fetches of its group. Only the worker that has locked updateLock replaces the throttles.
+// throttles contains the current throttle of each group of targets. A group is all videos or all accounts of one platform. If the budgets
+// are too small, a throttle reduces the number of fetches of its group. Only the worker that has locked updateLock replaces the
+// throttles.
 type throttles struct {
 	byGroup    atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updateLock sync.Mutex
@@ -97,8 +98,8 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needsOfGroups returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of
-// targets in the queue, and the cost of fetching one target of the group.
+// needsOfGroups returns one Need for each group of targets (all videos or all accounts of one platform). A Need says how many targets of
+// the group are in the queue, and what the fetch of one target costs.
 func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range targetCounts {
@@ -114,8 +115,9 @@ func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []
 	return needs
 }
 
-// costsOfFetch returns the costs of fetching one target like the sample: one cost for each plan of the sources (Source.Plan), in the order
-// in which the plans are tried. A cost maps the keys of budgets to units. Each target of a call has the same share of the call's units.
+// costsOfFetch returns what the fetch of one target like the sample costs. The result has one cost for each plan of the sources
+// (Source.Plan), in the order in which the plans are tried. A cost maps the keys of budgets to units. The units of a call are divided
+// equally among its targets.
 func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

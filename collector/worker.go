@@ -210,8 +210,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target, and others that can be requested together with it. Each failed attempt
-// of a target halves the largest batch in which it is requested, so a target that makes calls fail is soon requested alone.
+// chooseBatch chooses the targets of one call: the first due target, and others that can be requested together with it. Each failed
+// attempt of a target halves the size of the batches in which the target may be requested. Therefore a target that causes failures is
+// soon requested alone.
 //
 // leaseTime is how long the batch must be leased.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {

@@ -1,8 +1,8 @@
 // Package gen contains the code that is generated from openapi.yaml: package api for the server, package client for Go clients, and the
 // client libraries for TypeScript and Python.
 //
-// `make gen` generates all of them, and `make gen-check` fails if they are out of date. For the Go code, some parts of openapi.yaml are
-// removed first: those that api/overlay.yaml and client/overlay.yaml list.
+// `make gen` generates all of them, and `make gen-check` fails if they are out of date. The Go code is generated without the parts of
+// openapi.yaml that api/overlay.yaml and client/overlay.yaml remove.
 package gen
 
 import "embed"

@@ -41,8 +41,8 @@ var metadataRanges = [...]netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// isLocal returns true for loopback and private addresses. If the operator configured a host, the host may resolve to them. It returns
-// false for the addresses in metadataRanges.
+// isLocal returns true for loopback and private addresses that are not in metadataRanges. A host may resolve to such an address if the
+// operator configured the host.
 func isLocal(addr netip.Addr) bool {
 	for _, prefix := range metadataRanges {
 		if prefix.Contains(addr) {
@@ -67,7 +67,7 @@ func nonPublicReason(addr netip.Addr) string {
 		return "a loopback address"
 	case addr.IsPrivate():
 		return "private"
-	case addr.IsLinkLocalUnicast(): // 169.254.169.254, the metadata service of most clouds, is such an address
+	case addr.IsLinkLocalUnicast(): // for example 169.254.169.254, the metadata service of most clouds
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"

@@ -126,7 +126,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same ExternalID. It also returns true if they have the same SourceID and IsOtherThan
+// Matches returns true if the account and the author have the same ExternalID. It also returns true if their SourceIDs are equal and IsOtherThan
 // returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
@@ -141,8 +141,9 @@ func (a *Account) IsOtherThan(author Author) bool {
 	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. In some of these
-// accounts, Username is also the platform's own id, because some sources report the id in place of a missing handle.
+// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id.
+//
+// An account has no handle if Username is "" or is equal to the platform's own id: some sources report the id in place of a missing handle.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -210,16 +211,17 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// A record with the same handle and another id belongs to another account, because an account can change its handle and another account can then
-// use the old one. So the platform's own id identifies an account in the database and in the fetch queue as soon as the id is known.
+// An account can change its handle, and another account can then use the old handle. So records with the same handle and different ids belong to
+// different accounts. As soon as the platform's own id is known, it identifies the account in the database and in the fetch queue.
 
-// SourceIDMark is the first character of an account's name in the fetch queue if the rest of the name is the id that a source uses for the
-// account. An account has such a name while the platform's own id is unknown.
+// SourceIDMark is the first character of some names in the fetch queue: the rest of the name is the id that a source uses for the account. An account
+// has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if the ids prove that two accounts are different. An unknown id is "".
 //
-// If both platform ids are known, they decide. Otherwise the sources' ids decide, if both have the same issuer: the part before the last slash.
+// If both platform ids are known, only they are compared. Otherwise the sources' ids are compared, but only if they come from the same issuer. The
+// issuer is the part of a source's id before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
@@ -236,9 +238,9 @@ type handleChange struct {
 	from    string   // the old handle of the account
 }
 
-// replaceHandle replaces the old handle of a renamed account in the organisation's videos and in its subscriptions to these videos. If confirmed
-// is true, a source reported the new handle, and replaceHandle also changes the targets, which all organisations share. If fetches with the old
-// handle failed, the account's target becomes due immediately.
+// replaceHandle replaces the old handle of a renamed account in the organisation's videos and in the subscriptions to these videos. If confirmed is
+// true, a source reported the new handle. The targets, which all organisations share, are then changed too. If fetches with the old handle failed,
+// the account's target becomes due immediately.
 func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

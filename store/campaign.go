@@ -20,9 +20,9 @@ const (
 	// MaxCampaignVideos is the highest number of videos whose counts Campaign adds up. For a larger collection, Campaign returns a
 	// *TooManyVideosError.
 	MaxCampaignVideos = 5000
-	// MaxCampaignDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31
+	// MaxCampaignVideoDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31
 	// days, the server and PostgreSQL each need half a second.
-	MaxCampaignDays = 155_000
+	MaxCampaignVideoDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
 )
@@ -32,7 +32,7 @@ type CampaignQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
 	From, To        db.Date // first and last day of the period
-	// Points is true if the result must contain the stored points of each video: its counts on single days.
+	// Points is true if the result must contain the stored points of each video: the counts of single days.
 	Points bool
 }
 
@@ -57,7 +57,7 @@ type CampaignDay struct {
 	Measured     int64 // number of videos with a stored point of this day
 	Rounded      int64 // number of videos for which the source has probably rounded a count of this day
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
-	Carried      int64 // number of videos whose counts are those of an earlier day, because they have no point on this day or later
+	Carried      int64 // number of videos whose last point is of an earlier day; the counts of that day are used
 	WithoutPoint int64 // number of videos without a point on this day or on an earlier day
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
@@ -65,8 +65,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the part of the change of Views since the day before that ViewsGained and ViewsFromAdded do not explain. It comes from
-	// videos whose views became known or unknown on this day.
+	// ViewsFromKnown is the rest of the difference between Views of this day and Views of the previous day, after ViewsGained and ViewsFromAdded are
+	// subtracted. It comes from videos whose views became known or unknown on this day.
 	ViewsFromKnown int64
 }
 
@@ -130,10 +130,11 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for the points from which the counts of the days @from to @to are computed, ordered by video and day. For each
-// of the videos @ids, these are all points between the two days, the last point on or before @from, and the first point on or after @to.
+// campaignPoints is a SQL query for the points from which the counts of the days @from to @to are computed, ordered by video and day. For each video
+// in @ids, it selects the points between the two days, the last point on or before @from, and the first point on or after @to.
 //
-// The argument @before must be 6 days before @from. It is compared with the Monday of a weekly point, whose day can be up to 6 days later.
+// The argument @before must be 6 days before @from. It is compared with the Monday of a weekly point: the point can be up to 6 days later than its
+// Monday.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -149,11 +150,11 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// Campaign adds up the counts of the videos of a collection on the days q.From to q.To, but not on days after today. The counts of a video on a
-// day are those that History returns. After the last point of a video, they stay the same, and before the first point, they are unknown.
+// Campaign adds up the counts of the videos of a collection on each day from q.From to q.To, but not on days after today. Before the first point of a
+// video, its counts are unknown. After the last point, they stay the same. On other days, they are the counts that History returns.
 //
-// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too much
-// to add up.
+// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too much to
+// add up.
 func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	c := Campaign{Days: []CampaignDay{}}
@@ -175,8 +176,8 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	if q.To < q.From || len(c.Videos) == 0 {
 		return c, nil
 	}
-	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxCampaignDays {
-		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxCampaignDays / len(c.Videos)}
+	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxCampaignVideoDays {
+		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxCampaignVideoDays / len(c.Videos)}
 	}
 	t := newTally(q)
 	points := 0
@@ -300,9 +301,9 @@ func (r *pointRow) toPoint() Point {
 	return p
 }
 
-// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed, with their Quality. These are all
-// points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given points must be all
-// points of the video, the oldest first.
+// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed, with their Quality. It returns the
+// points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given points must be all points of
+// the video, the oldest first.
 func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	kept := slices.Clone(points)
 	fillGaps(Counts{}, kept, firstDay, firstDay)
@@ -317,8 +318,8 @@ func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	return kept[first:last]
 }
 
-// gainStartDay returns the day whose views are subtracted to compute the gain of a video. This is the day before periodStart, or the day on which the
-// video was added if that is later.
+// gainStartDay returns the day with which the gain of a video begins: the day before periodStart, or the day on which the video was added if that is
+// later. The gain is the difference between the last views and the views of this day.
 func (v *CampaignVideo) gainStartDay(periodStart db.Date) db.Date {
 	return max(periodStart-1, v.AddedAt.Day())
 }

@@ -104,9 +104,9 @@ type CollectionPage struct {
 	Next        *db.Position // position at which the next page begins; nil on the last page
 }
 
-// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the organisation. A
-// video that is in the collection in several ways counts once. The videos of each account are counted once and not once per collection, which is
-// faster.
+// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the organisation. A video
+// that is in the collection in several ways counts once. For speed, the query counts the videos of each account before it looks for the collections
+// of the account.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -398,8 +398,8 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 }
 
 // collectionForUpdate returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id, and ErrStale if
-// expectedUpdatedAt is set and differs from the collection's UpdatedAt. The transaction has locked the organisation, so no other transaction can
-// change the collection before it ends.
+// expectedUpdatedAt is set and differs from the collection's UpdatedAt. The transaction must have locked the organisation, so that no other
+// transaction can change the collection.
 func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
@@ -413,8 +413,9 @@ func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *
 	return found[0], nil
 }
 
-// checkNewParent returns nil if the collection with the id parentID can become the parent of the collection with the given id. Otherwise it
-// returns ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. For a collection that is not stored yet, the given id is zero.
+// checkNewParent checks that the collection parentID can become the parent of the collection id. It returns ErrNotFound if there is no such parent,
+// ErrCycle if the parent is the collection or one of its descendants, and ErrTooDeep if a collection would be nested too deep. For a collection that
+// is not stored yet, id is zero.
 func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	above := 0
 	for at := &parentID; at != nil; above++ {
@@ -465,7 +466,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdate
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the new UpdatedAt of the children, or the old UpdatedAt plus 1 for a child whose UpdatedAt is not lower than the new one
+		now := o.s.db.Now() // the new UpdatedAt of the children; if a child's UpdatedAt is not lower, it is increased by 1
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -68,8 +68,8 @@ func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	return CheckDataKind(tx, kind) // another transaction may have decided the kind in the meantime
 }
 
-// CheckDataKind returns a *DataKindError if the numbers in the database are of a different kind than the given kind. Unlike RequireDataKind, it
-// stores nothing, so it is for transactions that store no numbers.
+// CheckDataKind returns a *DataKindError if the numbers in the database are of a different kind than the given kind. Unlike RequireDataKind, it never
+// stores the given kind.
 func CheckDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind || have == NoData {

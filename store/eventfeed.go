@@ -118,8 +118,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// unusedFeed is a SQL condition on a row of event_feeds: the organisation's events are recorded, but it has no enabled webhook, and has not read
-// its events since a given time. The parameters are this time and the organisation.
+// unusedFeed is a SQL condition on a row of event_feeds: the organisation's events are recorded, but the organisation has no enabled webhook, and has
+// not read its events since a given time. The parameters are this time and the organisation.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 

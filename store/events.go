@@ -328,9 +328,8 @@ func (r *EventRecorder) skipAnnouncedThresholds() error {
 	return nil
 }
 
-// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in microseconds,
-// or a higher number if positions up to this time are already used. So no position is used twice, even after the database is restored from a
-// backup.
+// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in microseconds, or a
+// higher number if this position is already used. So no position is used twice, even after the database is restored from a backup.
 //
 // The row in event_feeds stays locked until the commit, so events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {

@@ -1,6 +1,6 @@
 package store
 
-// SetMaxSequenceRows changes the number of rows of the longest list whose order can be kept in memory.
+// SetMaxSequenceRows changes the number of rows above which a list is not kept in memory.
 func SetMaxSequenceRows(s *Store, rows int) { s.maxSequenceRows = rows }
 
 // SetMaxTotalSequenceRows changes the maximum number of rows, added up over all lists, that are kept in memory.

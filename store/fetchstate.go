@@ -57,14 +57,14 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// AddStartedState returns the given columns of an UPDATE together with the fetch state of a video or account whose tracking begins. The video or
-// account must not be in the queue yet.
+// AddStartedState adds the columns of the fetch state to the given columns of an UPDATE, and returns all of them. The state is that of a video or
+// account whose tracking begins. The video or account must not be in the queue yet.
 func AddStartedState(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns
 }
 
-// addStoppedState returns the given columns of an UPDATE together with the fetch state of a stopped video or account.
+// addStoppedState adds the columns of the fetch state of a stopped video or account to the given columns of an UPDATE, and returns all of them.
 func addStoppedState(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
 	return columns

@@ -76,7 +76,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	if err != nil {
 		return nil, err
 	}
-	if len(points) == 0 { // without points, it is not known yet whether the video exists
+	if len(points) == 0 { // if there are no points, the video may be unknown
 		_, err := o.videoID(ctx, ref)
 		return []Point{}, err
 	}
@@ -91,8 +91,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 // this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first, with the nearest point before these days and the nearest point
-// after them. It may also return further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest point
+// after to, and may return further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -120,10 +120,8 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns, for each count, its last known value before the first of the points, without rounded values. A point with a lower
-// count than this value has the quality "corrected".
-//
-// The values are read even if they are older than the requested range, so that the quality of a point does not depend on the range.
+// lastKnownCounts returns, for each count, the last exact value before the first of the given points. A point with a lower count has the quality
+// "corrected". The values can be older than the requested range, so that the quality of a point does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -165,8 +163,8 @@ var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_dail
 UNION ALL
 SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
 
-// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days: the oldest if {order} is replaced by ASC, and
-// the newest if {order} is replaced by DESC. Both can be of the same day.
+// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days. Replace {order} by ASC for the oldest points, and
+// by DESC for the newest points. The daily and the weekly point can be of the same day.
 var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
 UNION ALL
@@ -188,10 +186,10 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
-// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day,
-// the oldest first. The parameter knownBefore has the last known value of each count before the first of these points.
+// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
+// oldest first. The parameter knownBefore has the last known value of each count before the first stored point.
 //
-// fillGaps sets the quality of each stored point: "rounded" if the source has rounded a count, "corrected" if a count is lower than its last
+// fillGaps also sets the quality of the stored points: "rounded" if the source has rounded a count, "corrected" if a count is lower than its last
 // exact value, and otherwise "measured".
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {

@@ -42,11 +42,11 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 // link.
 const pointBytes = 512
 
-// ListPoints returns videos with their stored points, including stopped videos. The videos are ordered by the time of their last fetch, the
-// oldest first. The list has no total.
+// ListPoints returns videos with their stored points, including stopped videos. The videos are ordered by the time of their last fetch, the oldest
+// first. The list has no total.
 //
-// A video that is fetched while a caller reads the pages is listed again on a later page. A caller that reads all pages with the same Until gets
-// all points that were fetched until then, except points that a later fetch has changed.
+// A video that is fetched while a caller reads the pages is listed again on a later page. A caller that reads all pages with the same Until gets all
+// points that were fetched up to Until, except points that a later fetch has changed.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at >= ?", query.Since)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
@@ -65,9 +65,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns stored points of videos: those of firstDay or later that were fetched from since to until, both inclusive. The key of
-// the result is the id of the video, whose points are ordered by day, the oldest first. Their quality is not set, and their sources can have the
-// mark for rounded counts.
+// storedPointsOf returns the stored points of videos for the days from firstDay on, if the points were fetched from since to until, both inclusive.
+// The key of the result is the video's id. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources
+// can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

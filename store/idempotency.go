@@ -59,7 +59,8 @@ type IdempotencyKey struct {
 	// So it finds the object that the first attempt created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RetryAfter is the time after which enough old keys have expired, so that a new key can be stored. It is set only if State is KeyStoreFull.
+	// RetryAfter is how long the organisation must wait until enough old keys have expired to store a new key. It is set only if State is
+	// KeyStoreFull.
 	RetryAfter time.Duration
 }
 

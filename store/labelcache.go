@@ -42,11 +42,11 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller should
-// read all members of collections and call put.
+// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller should read
+// all members of collections and call put.
 //
-// For the first call with a version, load is false, because collections often change again soon. It is then faster to read only the members on
-// the caller's page.
+// For the first call with a version, load is false: collections often change again soon, so it is faster to read only the members on the caller's
+// page.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

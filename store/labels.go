@@ -19,9 +19,9 @@ import (
 // A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
 // hashtags. Only this file and the queries videoCounts and campaignVideos implement this rule.
 
-// members is the SQL condition that a video of the organisation @org is in one of several collections. A condition that selects these
-// collections must replace {collections}. The subqueries do not refer to the video, so that they run once and not once for each video.
-const members = `videos.id IN (
+// videoIsMember is a SQL condition on a video of the organisation @org: the video is in at least one of several collections. {collections} stands for
+// the condition that selects the collections. The subqueries do not refer to the video, so they run only once.
+const videoIsMember = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
 UNION ALL
 SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id IN (
@@ -35,7 +35,7 @@ SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag
 // collections.
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
-	where := strings.ReplaceAll(members, "{collections}", condition)
+	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)
 	if inOrder { // with IS TRUE, the database cannot begin with the members
 		where = "(" + where + ") IS TRUE"
 	}
@@ -68,7 +68,7 @@ func namesAndIDs(names []string) []string {
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
-	single  []labelSet             // for each collection, the set of only its label; all rows that have only this label share the set
+	single  []labelSet             // for each collection, the labelSet of a row that is only in this collection; all such rows share it
 	tags    map[string][]int       // the key is a hashtag; the value has the indexes of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
@@ -168,9 +168,8 @@ func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes in
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
 
-// memberships is a SQL query for the names, hashtags and members of collections. Conditions that select the members must replace {m.video_id}
-// and {m.account_id}. A row has the id of a collection and one other value. One statement reads all rows, because three statements would take
-// longer.
+// memberships is a SQL query for the names, hashtags and members of collections. {m.video_id} and {m.account_id} stand for conditions that select the
+// members. A row has the id of a collection and one other value. One statement reads all rows, because three statements would take longer.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org
@@ -179,9 +178,9 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// readLabels returns the collections of the organisation with those of the given videos and accounts that are members. It may also return other
-// members. It returns errTooManyMembers if it would have to read more than maxMembers members. The labels are never older than their version,
-// which is read first.
+// readLabels returns the collections of the organisation, and the memberships of the given videos and accounts. It may also return memberships of
+// other videos and accounts. It returns errTooManyMembers if it would have to read more than maxMembers members. It reads the version of the labels
+// first, so the labels are never older than that version.
 func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {

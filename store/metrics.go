@@ -158,7 +158,7 @@ func (c Counts) fellFrom(older Counts) bool {
 	return false
 }
 
-// Update replaces each count whose newer value is known.
+// Update sets each count to its newer value. A count whose newer value is unknown stays the same.
 func (c *Counts) Update(newer Counts) {
 	given := newer.All()
 	for i, field := range c.Fields() {

@@ -126,9 +126,9 @@ func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. In SQL, columns
-// lists the columns except organisation_id and id, and values lists their values. The text {n} in values stands for a number that counts the
-// rows of an organisation.
+// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. The argument columns
+// names all columns except organisation_id and id. The argument values has the SQL expressions for these columns, in which {n} is the number of the
+// row within its organisation.
 func insertManyRows(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"

@@ -120,11 +120,10 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier, and moves the organisation's targets to the lane of the new tier, in batches. It returns ErrNotFound
-// for an unknown organisation. After another error, some targets may still be in the old lane, and a second call moves them.
+// SetTier changes an organisation's tier, and moves the organisation's targets to the lane of the new tier, in batches. After each batch, it calls
+// progress with the number of moved targets and the number of all targets. Requests see the new tier within a second.
 //
-// Requests see the new tier within a second. After each batch, SetTier calls progress with the number of moved targets and the number of all
-// targets.
+// SetTier returns ErrNotFound for an unknown organisation. After another error, some targets may still be in the old lane. A second call moves them.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
@@ -162,9 +161,9 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 	})
 }
 
-// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane
-// that follows from the new value. The first batch of targets is moved in the transaction of changeColumn, and each further batch in its own
-// transaction, so that collectors are not blocked for long. Concurrent calls are safe, and an interrupted call can be repeated.
+// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane that
+// follows from the new value. It moves the first batch in the transaction of changeColumn, and each further batch in its own transaction, so that
+// collectors are not blocked for long. Concurrent calls are safe, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, changeColumn func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {

@@ -81,9 +81,9 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	})
 }
 
-// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case: Track
-// reads the clock, then a collector claims the target, and then Track subscribes to it. The subscription comes after the claim, although it has
-// an earlier time.
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case: Track reads
+// the clock, then a collector claims the target, and then Track subscribes to it. The subscription is added after the claim, but has an earlier time
+// than the claim.
 func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -72,8 +72,7 @@ func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform,
 }
 
 // requireTracked returns errMissing if the row of the table with the given id is not tracked any more. trackedCondition is the SQL condition for
-// tracked rows. A concurrent request to stop tracking waits for this transaction, which has raised the organisation's version. So a target is
-// never added to the queue after its tracking was stopped.
+// tracked rows. This transaction has raised the organisation's version, so a concurrent request to stop tracking waits until the transaction ends.
 func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {

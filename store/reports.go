@@ -82,8 +82,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// The report's document contains the report's number. The document is made before the transaction, because this can take long. If
-	// another report gets the number meanwhile, the document is made again with the next number.
+	// The document contains the report's number, and is made before the transaction, because making it can take long. If another report gets the
+	// number meanwhile, the document is made again with the next number.
 	err = db.RepeatOnDuplicate(func() error {
 		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)

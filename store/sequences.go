@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSequenceRows is the number of rows of the longest list whose order can be kept in memory.
+	// maxSequenceRows limits which lists are kept in memory: a list with more rows is not kept.
 	maxSequenceRows = 50_000
 	// maxSequences is the maximum number of lists in a sequenceCache.
 	maxSequences = 10_000
@@ -54,11 +54,10 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of a list that contains videos or accounts of collections, or nil if the list has too many rows. If the cache
-// has no order for the key, readSequence reads all rows that the query of listQuery selects. The caller must have read the version in the key
-// before the call.
+// readSequence returns the order of a list that contains videos or accounts of collections, or nil if the list has too many rows. If the order is not
+// in the cache, readSequence reads all rows that the query of listQuery selects. The caller must have read the version in the key before the call.
 //
-// No database index has the members of a collection in the order of a column, so the order is read once for each version and kept in memory.
+// The order is kept in memory, because no database index has the members of a collection in the order of a column.
 func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

@@ -41,13 +41,13 @@ func (s *Store) CreateSession(ctx context.Context, token uuid.UUID) (secret stri
 	return s.createSecret(ctx, "sessions", token, SessionLife)
 }
 
-// AuthenticateSession returns the token and the organisation of the session whose secret is given. It returns ErrTokenUnknown for an
-// unknown session, ErrTokenExpired if the session or its token has expired, and ErrTokenRevoked if the token was revoked.
+// AuthenticateSession returns the token and the organisation of the session with the given secret. It returns ErrTokenUnknown for an unknown session,
+// ErrTokenExpired if the session or its token has expired, and ErrTokenRevoked if the token was revoked.
 func (s *Store) AuthenticateSession(ctx context.Context, secret string) (Identity, error) {
 	return s.authenticateSecret(ctx, "sessions", secret)
 }
 
-// EndSession deletes the session whose secret is given. It does nothing for an unknown session.
+// EndSession deletes the session with the given secret. It does nothing for an unknown session.
 func (s *Store) EndSession(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {

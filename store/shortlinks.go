@@ -18,9 +18,8 @@ type shortLink struct {
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns the links to which short links redirect, except short links that were not resolved in the last 30 days. The key is the
-// canonical form of the short link. All organisations share the stored links, because a short link redirects every organisation to the same
-// link.
+// ShortLinks returns the link to which each short link redirects, if the short link was resolved in the last 30 days. The key is the canonical form
+// of the short link. All organisations share the stored links.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
 		return nil, nil //nolint:nilnil // no short links were given, so the result is empty

@@ -57,7 +57,7 @@ type Store struct {
 	labels          *labelCache
 	sequences       *sequenceCache
 	queries         queries
-	maxSequenceRows int // number of rows of the longest list whose order can be kept in sequences
+	maxSequenceRows int // a list with more rows is not kept in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate

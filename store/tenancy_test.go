@@ -137,8 +137,8 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The unknown ids are created right after the ids of the other organisation and before those of the calling organisation. So both have
-		// the same place in a list that is sorted by id.
+		// The unknown ids are created between the ids of the other organisation and the ids of the calling organisation. So in a list that is sorted
+		// by id, an unknown id has the same place as an id of the other organisation.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org, by the method's name. A call passes ids, links and names to the method. Those in x can belong to
-// another organisation. Those in mine belong to the calling organisation.
+// tenantCalls has calls of every method of Org, by the method's name. A call passes ids, links and names to the method. They come from mine if they
+// must belong to the calling organisation. They come from x if they can belong to another organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {

@@ -305,8 +305,9 @@ func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, addCondition func
 	})
 }
 
-// Authenticate returns the token whose secret is given, and its organisation. If the token is not valid, it returns ErrTokenUnknown, ErrTokenExpired or
-// ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are right.
+// Authenticate returns the token with the given secret, and the token's organisation. If the token is not valid, it returns ErrTokenUnknown,
+// ErrTokenExpired or ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are
+// right.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {
 		return Identity{}, ErrTokenUnknown

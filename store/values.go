@@ -31,7 +31,7 @@ func NewID() uuid.UUID { return db.NewID() }
 // Order is the order of a list: a column and a direction.
 type Order = db.Order
 
-// Window selects the rows of a list that are returned: the rows after a position, or the rows after an offset.
+// Window says which rows of a list are returned: the rows after a position, or the rows after an offset.
 type Window = db.Window
 
 // Position is the position directly after a row in an ordered list.

@@ -338,7 +338,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 			q.Window.After = page.Next
 			storetest.Track(t, o, storetest.Clip(t, 100+i))                         // the new video comes before the videos that were already read
 			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
-			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page, at which the cursor points
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page; the next page begins after this video
 		}
 		slices.Reverse(seen)
 		for i, l := range links {

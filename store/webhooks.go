@@ -15,7 +15,7 @@ import (
 const (
 	// MaxWebhooks is the highest number of webhooks of an organisation.
 	MaxWebhooks = 20
-	// PreviousSecretLife is the time after a change of the secret in which deliveries are also signed with the previous secret.
+	// PreviousSecretLife is how long deliveries are also signed with the previous secret after the secret has changed.
 	PreviousSecretLife = 24 * time.Hour
 )
 
@@ -202,11 +202,11 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook or ErrNotFound. For PreviousSecretLife,
-// deliveries are also signed with the previous secret.
+// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook or ErrNotFound. For PreviousSecretLife, deliveries
+// are also signed with the previous secret.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already replaced the secret,
-// RotateWebhookSecret replaces only that secret, which the caller never received, and keeps the previous secret.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already replaced the secret, the
+// caller never received the new secret. Only that secret is then replaced, and PreviousSecret stays the same.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -257,9 +257,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If an earlier attempt of the same request made a
-// delivery to the webhook, whose id is then effectID, it also returns this delivery. Without such a delivery, it returns ErrWebhookDisabled for
-// a disabled webhook.
+// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery with the id effectID, an
+// earlier attempt of the same request made it, and enabledWebhook also returns this delivery. Otherwise it returns ErrWebhookDisabled for a disabled
+// webhook.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

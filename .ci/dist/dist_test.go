@@ -86,7 +86,7 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 		}
 	}
 	requireProgramRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
-	requireUpWorks(t, filepath.Join(out, archive+".tar.gz"), r)
+	requireUpCommandWorks(t, filepath.Join(out, archive+".tar.gz"), r)
 
 	var bom cdx.BOM
 	decodeJSONFile(t, filepath.Join(out, "sbom.cdx.json"), &bom)
@@ -152,9 +152,9 @@ func requireProgramRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUpWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
+// requireUpCommandWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
 // and start `reeltally up`. The API must then answer a request that carries the printed token. At SIGINT, the program must stop.
-func requireUpWorks(t *testing.T, archive string, r release) {
+func requireUpCommandWorks(t *testing.T, archive string, r release) {
 	t.Helper()
 	_, commands, _ := strings.Cut(string(requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
 	commands, _, _ = strings.Cut(commands, "```")
@@ -237,7 +237,7 @@ func requireImage(t *testing.T, out string, r release) {
 	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		health := exec.Command(filepath.Join(folder, config.Healthcheck.Test[1]), config.Healthcheck.Test[2], server.URL+"/readyz")
 		if out, err := health.CombinedOutput(); (err == nil) != (status == http.StatusOK) {
-			t.Errorf("if the server answers with status %d, the health check must not end with the error %v: %s", status, err, out)
+			t.Errorf("the server answered with status %d, and the health check ended with the wrong result, the error %v: %s", status, err, out)
 		}
 	}
 }

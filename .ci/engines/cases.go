@@ -53,7 +53,7 @@ func (o outcomes) recordEnd(t testName, outcome string) {
 	}
 }
 
-// testCase is a test that runs on several database engines, with its outcomes. Its name has * instead of the engine.
+// testCase has the outcomes of a test that runs on several database engines. The name of the test has * instead of the engine.
 type testCase struct {
 	testName
 	on map[string]string // a map from the name of an engine to the outcome on this engine

@@ -92,12 +92,12 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // organisation was removed.
 type engineCounts struct {
 	statements int            // number of all statements
-	restricted int            // number of statements with a mutant that the check must refuse
+	restricted int            // number of statements that have at least one mutant to refuse
 	mutants    map[string]int // number of mutants that the check must refuse, by the kind of the removed condition (Mutant.Without)
 	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
-// route is a function of the store, with the nodes of Citus that run the function's statements.
+// route says on which nodes of Citus the statements of a store function run.
 type route struct {
 	file, function string
 	nodes          storetest.Nodes
@@ -116,7 +116,7 @@ type page struct {
 }
 
 // addStatement adds a statement. It returns an error if a statement for Citus is sent to the shards of several organisations, or if the check
-// accepts a mutant of the statement that it must refuse.
+// accepts a mutant that it must refuse.
 func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {

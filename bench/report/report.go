@@ -39,8 +39,8 @@ type Data struct {
 	Organisation int   `json:"organisations"` // number of organisations
 }
 
-// Result is the result of one comparison of the benchmark. Ratio is the median time of the measured step (Measured) divided by the median
-// time of the step with which it is compared (Limit). Goal is the highest allowed ratio, or the lowest one if AtLeast is true.
+// Result is the result of one comparison of the benchmark. Measured and Limit are the median times of the two compared steps. Ratio is
+// Measured divided by Limit. Goal is the highest allowed ratio, or the lowest one if AtLeast is true.
 type Result struct {
 	Group    string  `json:"group"`
 	Name     string  `json:"name"`
@@ -49,9 +49,8 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// Lowest is the lowest ratio that any server could reach: the time of the limit plus the time of a request to a server that uses only
-	// net/http, divided by the time of the limit. It is 0 if it is not known. Only cases that compare an HTTP request with a step without HTTP
-	// have it.
+	// Lowest is the lowest ratio that any server could reach, or 0 if it was not computed. The time of the limit and the time of the shortest
+	// HTTP request are added up, and the sum is divided by the time of the limit.
 	Lowest float64 `json:"lowest,omitempty"`
 }
 
@@ -162,7 +161,7 @@ func (r Report) Table() string {
 		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
 	if n := r.countOutOfReach(); n > 0 {
-		fmt.Fprintf(&b, "Goals that no server can meet on this machine, because a request over HTTP takes too long beside the limit: %d.\n", n)
+		fmt.Fprintf(&b, "Goals that no server can meet on this machine, because even the shortest HTTP request takes too long: %d.\n", n)
 	}
 	group := ""
 	for _, result := range r.Results {

@@ -38,7 +38,7 @@ func TestReport_saysWhichGoalsNoServerCanMeet(t *testing.T) {
 	table := r.Table()
 	require.Equal(t, 1, strings.Count(table, "missed (lowest possible: 2.25)"))
 	require.Equal(t, 1, strings.Count(table, "lowest possible"))
-	require.Contains(t, table, "because a request over HTTP takes too long beside the limit: 1.")
+	require.Contains(t, table, "because even the shortest HTTP request takes too long: 1.")
 }
 
 func TestPage_replacesOnlyTheTextBetweenTheComments(t *testing.T) {

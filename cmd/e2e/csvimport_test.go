@@ -47,7 +47,7 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// importableValues returns the values of each video that an import can restore, as JSON. The key is the link of the video.
+// importableValues returns, for each video, those values that an import can restore. The key is the link of the video. The values are JSON.
 func (s *stack) importableValues(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {

@@ -37,7 +37,7 @@ func TestOperatingGuide_commandsWork(t *testing.T) {
 			require.Contains(t, string(out), `"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ"`)
 			require.Contains(t, string(out), "The import would go into Northwind Studio")
 			require.Equal(t, 2, strings.Count(string(out), "1 new video\n  2 points added")-1, "one dry run and two imports must report the same counts")
-			require.Regexp(t, `(?m)^rt_[0-9A-Za-z]{46}$`, string(out), "the shell variable TOKEN must have only the secret of the token")
+			require.Regexp(t, `(?m)^rt_[0-9A-Za-z]{46}$`, string(out), "the shell variable TOKEN must have the secret of the token and nothing else")
 		})
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// One organisation adds 500 Instagram links. Fetching them takes half a minute, because each call to the source takes a second and fetches one
-// video. Then another organisation adds a single link. If a vendor is the only source, this link must have numbers within five seconds. With
-// the Graph API, which needs two more calls for a link, the limit is seven seconds.
+// One organisation adds 500 Instagram links, which take half a minute to fetch. Then another organisation adds a single link. If a vendor is
+// the only source, this link must have numbers within five seconds. With the Graph API, which needs two more calls for a link, the limit is
+// seven seconds.
 func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the name of an environment variable: the time for which the test freezes PostgreSQL. If it is set, the server uses its
-// default request timeout of 30 seconds. If it is not set, the test freezes PostgreSQL for 6 seconds and uses a request timeout of 2 seconds.
+// frozenVariable is the environment variable that says how long the test freezes PostgreSQL. If the variable is set, the server has its
+// default request timeout of 30 seconds. Otherwise, the test freezes PostgreSQL for 6 seconds, and the request timeout is 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (

@@ -179,8 +179,8 @@ func (o *outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// callAllOperations sends requests for every operation of the API at even intervals until ctx ends, as often as the rate limit of the operation allows.
-// Then it waits for the remaining responses.
+// callAllOperations calls each operation of the API as often as the operation's rate limit allows, at even intervals, until ctx ends. Then it
+// waits for the remaining responses.
 func (c *customer) callAllOperations(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()

@@ -22,7 +22,8 @@ type requestSpec struct {
 	onSuccess func(body []byte)
 }
 
-// customer is the organisation that sends as many requests as its rate limits allow, with the ids and links of its videos and collections.
+// customer is the organisation that sends as many requests as its rate limits allow. It knows the ids and links of its videos and
+// collections.
 type customer struct {
 	*stack
 	videos, accounts []string // ids that existed before the run

@@ -143,9 +143,9 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// requestHead returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
+// formatRequestHead returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
 // alternately the name and the value of a header.
-func (a *attack) requestHead(method, path string, headers ...string) string {
+func (a *attack) formatRequestHead(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
 	for i := 0; i < len(headers); i += 2 {
@@ -222,7 +222,7 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// unknownToken returns a token with a valid form and checksum that the server did not issue. Each n gives a different token.
+// unknownToken returns a token that the server did not issue, but whose form and checksum are valid. Each n gives a different token.
 func unknownToken(t *testing.T, n int) string {
 	t.Helper()
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -16,7 +16,7 @@ import (
 // hostileCase is a test case that tries to overload the server with one request, or with several requests one after the other.
 type hostileCase struct {
 	name string
-	// large is true if a response has up to 5,000 rows. The requests may then exceed the limits of processor time and memory.
+	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of processor time and memory.
 	large bool
 	// flat is true if the server writes the response as a stream. Then the limit of memory holds for every size of response.
 	flat    bool
@@ -66,7 +66,7 @@ func hostileBodyCases() []hostileCase {
 	return []hostileCase{
 		{name: "a member name of 500 kB with 100,000 entries", run: runPost(bulk, longName)},
 		{name: "a member name of 500 kB with 100,000 entries, and the caller hangs up at once", run: func(a *attack) {
-			a.sendAndHangUp(50*time.Millisecond, a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
+			a.sendAndHangUp(50*time.Millisecond, a.formatRequestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
 		}},
 		{name: "650,000 empty objects as links, 2 MB", run: runPost(bulk, bulkBody(repeatedJSON("{}", 650_000)))},
 		{name: "1,000,000 numbers as links, 2 MB", run: runPost(bulk, bulkBody(repeatedJSON("1", 1_000_000)))},
@@ -89,7 +89,7 @@ func hostileBodyCases() []hostileCase {
 // hostileConnectionCases returns test cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
 func hostileConnectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
-		return a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
+		return a.formatRequestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
 	}
 	return []hostileCase{
 		{name: "a body of 64 MB", run: func(a *attack) {
@@ -98,7 +98,7 @@ func hostileConnectionCases() []hostileCase {
 		{name: "a body of 2 MB in chunks of ten bytes", run: func(a *attack) {
 			chunk := "a\r\n" + `"aaaaaaa",` + "\r\n"
 			a.sendInParts(1, func(write func(string) error) error {
-				if err := write(a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Transfer-Encoding", "chunked") + "a\r\n" + `{"links":[` + "\r\n"); err != nil {
+				if err := write(a.formatRequestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Transfer-Encoding", "chunked") + "a\r\n" + `{"links":[` + "\r\n"); err != nil {
 					return err
 				}
 				for range 200 {
@@ -142,7 +142,7 @@ func hostileConnectionCases() []hostileCase {
 		{name: "5,000 addresses in X-Forwarded-For", run: runGet("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
 		{name: "25 requests for a list, sent at once on one connection", run: func(a *attack) {
 			a.sendInParts(25, func(write func(string) error) error {
-				return write(strings.Repeat(a.requestHead(http.MethodGet, "/videos?limit=10"), 25))
+				return write(strings.Repeat(a.formatRequestHead(http.MethodGet, "/videos?limit=10"), 25))
 			})
 		}},
 		{name: "a path of 60 kB", run: runGet("/videos/" + strings.Repeat("a", 60_000))},
@@ -209,7 +209,7 @@ func hostileListCases() []hostileCase {
 			run: runGet("/videos?limit=5000", "Accept", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")},
 		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.sendAndCount(a.newRequest(http.MethodHead, "/videos?limit=5000", nil)) }},
 		{name: "5,000 videos with 400 labels each, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
-			a.sendAndHangUp(200*time.Millisecond, a.requestHead(http.MethodGet, "/videos?limit=5000"), "")
+			a.sendAndHangUp(200*time.Millisecond, a.formatRequestHead(http.MethodGet, "/videos?limit=5000"), "")
 		}},
 		{name: "100 videos by created_at", run: runGet("/videos?limit=100&order_by=created_at")},
 		{name: "all 410 collections with counts, by video_count", run: runGet("/collections?order_by=video_count")},

@@ -30,7 +30,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 		"`make hostile-requests` writes this page. "+
 		`It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
 %s of processor time or %d MiB of memory. `+
-		"`make test` does the same with less data and one run of each.\n"+
+		"`make test` does the same with less data, and runs each request once.\n"+
 		"The requests are in `cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`.\n"+
 		`
 ## How the cost of a request is measured
@@ -82,13 +82,13 @@ func honestSection(honest honestResult, size hostileSize) string {
 ## Honest callers during hostile requests
 
 %d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. The latency of these requests is measured
-without other requests, and while the hostile organisation sends the cases without *, one after the other, up to %d a second. The %d windows of %s alone and
-the same number of windows with hostile requests alternate.
+in %d pairs of windows of %s each. In the first window of a pair, there are no other requests. In the second one, the hostile organisation sends the cases without *,
+one after the other, up to %d a second.
 Client, server and PostgreSQL share one machine.
 
 | Request | p50 alone, ms | p50 during, ms | p99 alone, ms | p99 during, ms |
 |---|--:|--:|--:|--:|
-`, honestOrganisations, time.Second/hostileInterval, size.windows, size.window)
+`, honestOrganisations, size.windows, size.window, time.Second/hostileInterval)
 	for kind := -1; kind < len(honestKinds); kind++ {
 		name := "all"
 		if kind >= 0 {

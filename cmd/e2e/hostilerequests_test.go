@@ -36,7 +36,7 @@ type hostileSize struct {
 	videos, days int
 	runs         int           // number of measurements of each test case; the highest cost counts
 	retries      int           // if a test case exceeds the limits, it is measured again up to this number of times, and the lowest cost counts
-	windows      int           // number of pairs of periods: in the first period, there are only normal requests; in the second period, there is also an attack
+	windows      int           // number of pairs of periods; the first period of a pair has only normal requests, and the second one also has an attack
 	window       time.Duration // length of one period
 }
 

@@ -53,8 +53,8 @@ type killedBlock struct {
 	inDoubt bool
 }
 
-// memberIDs returns the ids of those videos of the block that the writer adds to its collection and later removes: the first 100 videos,
-// because a request accepts at most 100 ids.
+// memberIDs returns the ids of the first 100 videos of the block, which the writer adds to its collection and later removes. A request
+// accepts at most 100 ids.
 func (b *killedBlock) memberIDs() []string { return b.ids[:min(100, len(b.ids))] }
 
 // killedCounts counts what happened in the run of one engine.
@@ -231,9 +231,9 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// checkAnswer requires that the answer to the request of a block's current step reports a change of each video. This also shows that the
-// previous step had its effect. If an earlier attempt at the current step got no answer, videos without a change are allowed, because that
-// attempt may have changed them.
+// checkAnswer checks the answer to the current step of a block. The answer must report that the step changed each video, which also shows
+// that the previous step was not lost. If an earlier attempt at the step got no answer, it may have changed the videos already, so the answer
+// may report fewer changes.
 func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
 		return // an earlier attempt got no answer, but has stopped the videos
@@ -351,8 +351,8 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first of the given steps after which a block has the state that the server shows. It returns false if there is none.
-// The server shows trackedLinks, the links of all tracked videos, and collectionMembers, the ids of all videos in the collection.
+// matchingStep finds the step after which the block has the state that the server shows. It tries the given steps in order, and returns false
+// if none matches. The maps have the links of all tracked videos, and the ids of all videos in the collection.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
@@ -408,8 +408,9 @@ func (k *killedRun) requireGet(t *testing.T, w *killedWriter, path string) respo
 	return a
 }
 
-// repeatUnanswered repeats each creation of a collection that got no answer, with the same Idempotency-Key. The server answers with 409 until
-// the interrupted request counts as abandoned, which takes a minute. Then the collection must exist exactly once: see compareCollections.
+// If a request to create a collection got no answer, repeatUnanswered repeats the request with the same Idempotency-Key. The server answers
+// with 409 until the interrupted request counts as abandoned, which takes a minute. Then the collection must exist exactly once: see
+// compareCollections.
 func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
 	t.Helper()
 	for key, name := range w.unanswered {

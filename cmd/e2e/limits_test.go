@@ -37,7 +37,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
 		require.Equal(t, limit, sendAndCountAccepted(t, both, token, path, limit+20), path)
 	}
-	require.Equal(t, 30, sendAndCountAccepted(t, both, other, "/videos", 40), "the requests of one organisation must not count for another")
+	require.Equal(t, 30, sendAndCountAccepted(t, both, other, "/videos", 40), "the requests of one organisation must not count for another organisation")
 	requireLogged(0, 0)
 
 	r.Kill()

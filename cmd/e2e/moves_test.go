@@ -49,7 +49,7 @@ type loadedBackup struct {
 	points        int           // points that the collector stored during the backup
 }
 
-// move has the measurements of one move of an installation to another engine, with the commands of docs/scale.md.
+// move has the measurements of one move of an installation to another engine. The move runs the commands of docs/scale.md.
 type move struct {
 	name          string
 	rows          int
@@ -244,8 +244,8 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 	}
 }
 
-// requireFirstVideos returns the number n of videos in the writer's organisation. It requires that these are the videos 0 to n-1 of the writer, so
-// that no earlier video is missing.
+// requireFirstVideos returns the number of videos in the writer's organisation. If there are n videos, they must be the videos 0 to n-1 of
+// the writer.
 func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(runOperator(t, databaseSettings(url), "export", "--org", w.name))).ReadAll()

@@ -28,8 +28,8 @@ var (
 
 const (
 	outageWriters = 3 // goroutines that track videos
-	// requestsPerOutage is the number of requests that must get the expected answer during each outage, and the number of requests that must
-	// succeed between two outages.
+	// requestsPerOutage is the number of requests that must get the expected answer during each outage. Between two outages, the same number
+	// of requests must succeed.
 	requestsPerOutage = 20
 )
 

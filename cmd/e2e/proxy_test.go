@@ -41,7 +41,7 @@ http {
 }
 `
 
-// proxyProgram is a program that can be a proxy in front of ReelTally, with a configuration in docs.
+// proxyProgram is a proxy that can run in front of ReelTally. The folder docs has a configuration for it.
 type proxyProgram struct {
 	name     string
 	paths    []string // name of the program, or its path if its folder is often not in PATH
@@ -293,7 +293,7 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 		}
 		var p400 struct{ Code string }
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
-		require.Equal(t, "invalid_request", p400.Code, "DELETE accepts only ids in the path, so the server must answer with this code if the proxy did not change the link")
+		require.Equal(t, "invalid_request", p400.Code, "if the proxy does not change the link, the server must answer with invalid_request, because DELETE accepts only ids in the path")
 	})
 	t.Run("links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
 	t.Run("request bodies of all sizes and methods", func(t *testing.T) {

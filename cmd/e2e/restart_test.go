@@ -39,7 +39,7 @@ func openSocket(t *testing.T) (file *os.File, address string) {
 	require.NoError(t, err)
 	file, err = l.(*net.TCPListener).File()
 	require.NoError(t, err)
-	require.NoError(t, l.Close()) // the file stays open, because it is a copy of the socket
+	require.NoError(t, l.Close()) // closing l does not close the file, which is a copy of the socket
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	return file, l.Addr().String()
 }

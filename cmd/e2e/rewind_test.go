@@ -214,7 +214,7 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 	require.Len(t, r.listVideos(t), 160)
 }
 
-// After a mistake, the commands of docs/operating.md must restore exactly the data that the database had at a given time before the mistake,
+// The commands of docs/operating.md must restore exactly the data that the database had at a given time before a mistake. They must do so
 // even if PostgreSQL was killed before it archived the newest part of its log.
 func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()

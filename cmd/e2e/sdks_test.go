@@ -114,7 +114,8 @@ func (s *sdkTest) goEnvironment(t *testing.T) []string {
 }
 
 // The test installs each client library as its users do, from a clean clone of this repository: with `go get`, as a package of npm, and as a
-// wheel. It then checks the types of programs that use the installed library, with the strictest settings of the language, and runs them.
+// wheel. It then checks the types of programs that use the installed library, with the strictest settings of the language. Finally, it runs
+// these programs.
 //
 // Requirements in docs/coverage.md: 14.2-06, 14.6-04
 func TestSDKs_installedPackagesWork(t *testing.T) {

@@ -43,7 +43,7 @@ func faultOfEvent(n int) string {
 }
 
 // eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event, and
-// sometimes at the second. It never fails at the third, because ReelTally waits five minutes before the fourth attempt.
+// sometimes at the second. It never fails at the third, because the test would then have to wait five minutes for the fourth.
 type eventReceiver struct {
 	*httptest.Server
 

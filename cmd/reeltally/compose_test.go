@@ -65,7 +65,7 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 					require.Regexp(t, pinnedImage, s.Image, service)
 				}
 				for _, port := range s.Ports {
-					require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "the service %s must publish ports only on 127.0.0.1, but has %s", service, port)
+					require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "the service %s must not publish ports on other addresses than 127.0.0.1, but has %s", service, port)
 				}
 				for _, volume := range s.Volumes {
 					source, _, _ := strings.Cut(volume, ":")

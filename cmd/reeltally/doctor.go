@@ -259,7 +259,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 		if err != nil {
 			return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 		}
-		out = append(out, probeFinding(p))
+		out = append(out, findingFromProbe(p))
 	}
 	return out
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding returns the finding about a source and its credential. The parameter p is the answer of the source to a test call for a video that
+// findingFromProbe returns the finding about a source and its credential. The parameter p is the answer of the source to a test call for a video that
 // does not exist.
-func probeFinding(p probe.Answer) finding {
+func findingFromProbe(p probe.Answer) finding {
 	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)

@@ -172,7 +172,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		t.Cleanup(meta.Close)
 		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
 		status, found := runDoctor(t, settings)
-		require.Zero(t, status, "while no target is tracked, a missing permission must cause only a warning")
+		require.Zero(t, status, "while no target is tracked, a missing permission must cause a warning and not a failure")
 		require.Equal(t, stateWarning, found["source facebook"].State)
 		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
 		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")

@@ -210,7 +210,7 @@ func (s *statusSystem) setFault(source, kind string) {
 }
 
 // Requirements in docs/coverage.md: 11.1-01, 11.1-02, 11.1-03, 11.1-04, 11.1-05
-func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
+func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newStatusSystem(t, db)

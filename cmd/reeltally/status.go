@@ -137,8 +137,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the ages of numbers. For nil, it returns "-" if no target was fetched yet. Otherwise, nil means that
-// the age is above the largest age that is counted, and formatPercentile returns "> 168h0m0s".
+// formatPercentile formats a percentile of the ages of numbers. A nil percentile has two meanings. If no target was fetched yet,
+// formatPercentile returns "-". Otherwise, the percentile is above the largest counted age, and formatPercentile returns "> 168h0m0s".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. It returns three values: screen collects the shown text, keyboard takes the typed text, and the
-// tested program uses the file program as input and output.
+// openTerminal opens a pseudo-terminal of 80 columns. It returns the text that is shown (screen), a writer for typed text (keyboard), and the
+// file that the tested program uses as input and output (program).
 func openTerminal(t *testing.T) (screen *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

@@ -41,9 +41,8 @@ const (
 	realFile = "data/reeltally.db"
 )
 
-// Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs.
-// When ctx ends, Run first stops the API, then the collector, and then the sandbox. Before they stop, the API finishes its running
-// requests, and the collector its running fetches.
+// Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs. When
+// ctx ends, Run first stops the API, then the collector, and then the sandbox. Running requests and fetches are finished first.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
@@ -68,7 +67,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.store.Close()) }()
-	services, err := u.services(ctx)
+	services, err := u.openServices(ctx)
 	defer func() { err = errors.Join(err, u.closeListeners()) }()
 	if err != nil {
 		return err
@@ -99,9 +98,9 @@ type up struct {
 	sandboxServer *sandbox.Sandbox // nil if a source is configured, because then no sandbox runs
 }
 
-// services opens the listeners and returns the services to run: sandbox, collector, metrics and API. In this list, a service comes after the
+// openServices opens the listeners and returns the services to run: sandbox, collector, metrics and API. Each service comes after the
 // services that it uses.
-func (u *up) services(ctx context.Context) ([]boot.Service, error) {
+func (u *up) openServices(ctx context.Context) ([]boot.Service, error) {
 	var services []boot.Service
 	if !u.Sources.HasSource() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -48,7 +48,7 @@ type Options struct {
 	Token     string
 	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
 	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	// ReelMetric is the name of Facebook's metric for the views of a reel, and VideoMetric for the views of any other video. "" means
+	// ReelMetric is Facebook's metric for the views of a reel. VideoMetric is the metric for the views of any other video. "" means
 	// DefaultReelMetric or DefaultVideoMetric.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
@@ -152,8 +152,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. Before Fetch returns the class Unsupported for a video or page, it
-// then requests one of these pages to check the token. Unsupported therefore never means that the token is wrong.
+// OwnAccountsOnly returns true if pages of the operator are configured. Fetch then requests one of these pages to check the token before
+// it returns the class Unsupported. So this class never means that the token is wrong.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
@@ -168,9 +168,9 @@ func accountPath(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts. If t.NeedDetails is true, it needs one
-// more call for the handle of its page. If pages of the operator are configured, it needs one more call for insights. An account needs one
-// call for the profile and the calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if
+// t.NeedDetails is true, and one for insights if pages of the operator are configured. An account needs one call for the profile and the
+// calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
@@ -219,8 +219,8 @@ var notReadable = func() graph.ErrorClasses {
 }()
 
 // getObject requests an object, such as a video or a page. If Facebook requires a page token, getObject tries the tokens of all the
-// operator's pages. If the object cannot be read, getObject requests one of the operator's pages to check the token, and returns the error
-// of this second request if it fails.
+// operator's pages. If the object cannot be read, getObject checks the token by a request for one of the operator's pages. If this second
+// request fails, its error is returned.
 func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getWithPageToken(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -228,7 +228,7 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 			break
 		}
 		ownRes, ownErr := s.graph.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // if the error concerns only this object, the earlier error is kept
+		if _, ok := graph.AsTargetError(ownErr); !ok { // an error about the object does not replace the earlier error
 			res, err = ownRes, ownErr
 		}
 	}
@@ -241,8 +241,8 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 	return res, err
 }
 
-// asTargetError turns the failure graph.ErrPageToken (the token of a page is required) into an error of the class Unsupported, which
-// concerns only the requested object. It returns any other error unchanged.
+// asTargetError returns an error of the class Unsupported if err is graph.ErrPageToken (the token of a page is required). An error of
+// this class concerns only the requested object. Any other error is returned unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}

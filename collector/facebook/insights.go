@@ -38,9 +38,9 @@ const (
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights sets the views and shares of a video to the values of its insights, and to nil if an insight has no value yet. If Facebook
-// refuses all insights, both are nil and detail is the reason. The public number of views is not used, because Facebook counts it in
-// another way.
+// addInsights sets the views and shares of a video to the values of its insights. A count is nil if its insight has no value yet. If
+// Facebook refuses all insights, both counts are nil and detail is the reason. The public number of views is not used, because Facebook
+// counts it in another way.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {

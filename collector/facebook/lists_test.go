@@ -41,7 +41,7 @@ func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base str
 	return web.URL + "/v25.0", calls
 }
 
-func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *testing.T) {
+func TestSource_limitsNumberOfListRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		depth        int

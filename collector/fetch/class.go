@@ -12,9 +12,9 @@ import (
 // MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an answer by its HTTP status. Use it if the answer has no error code. ClassOf never returns a class that
-// concerns only one target, such as Gone, because a 404 can also mean a wrong base URL. AuthFailed does not always mean that the credential
-// is invalid; see MeansRefusedCredential.
+// ClassOf returns the class that the HTTP status gives to an answer without an error code. It never returns a class that concerns only one
+// target, such as Gone, because a 404 can also mean a wrong base URL. AuthFailed does not always mean that the credential is invalid; see
+// MeansRefusedCredential.
 //
 // A 403 or 404 whose body is not JSON gets the class Temporary, because it usually comes from a proxy or a load balancer.
 func ClassOf(status int, isJSON bool) source.Class {

@@ -24,7 +24,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// DefaultTimeout and DefaultMaxBody are the default values of Options.Timeout and, in bytes, of Options.MaxBody.
+// These are the default values of Options.Timeout and Options.MaxBody. DefaultMaxBody is a number of bytes.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultMaxBody = 8 << 20

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint returns an endpoint for the test server with the given URL. The endpoint may connect to a private address, because no URL of
-// a public platform is configured.
+// newEndpoint returns an endpoint for the test server with the given URL. The endpoint may connect to a private address, like any endpoint
+// whose URL the operator configures.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)

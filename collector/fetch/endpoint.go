@@ -29,8 +29,8 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server with the given base URL, or with publicURL, the platform's or vendor's own URL, if base is
-// empty. It returns an error if the URL is not an http or https URL, or if it has a query or credentials.
+// Endpoint returns an endpoint for the server with the URL base. If base is empty, it uses publicURL, which is the platform's or vendor's
+// own URL. It returns an error if the URL is not an http or https URL, or if it has a query or credentials.
 //
 // The host of publicURL must resolve to public addresses. Any other host was configured by the operator, and may also resolve to this
 // machine or to a private network. A literal IP address and localhost are always allowed.

@@ -94,7 +94,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 }
 
 // shortestPause is the shortest pause that is stored in the fetch statuses of the waiting videos and accounts. A shorter pause is not
-// stored, because it would cause one write for each of them.
+// stored, because that would take one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
 // ChangeDuringPause returns how the fetch status of a target changes while its source is paused. class is the class of the failure that

@@ -129,7 +129,7 @@ func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string
 
 // getWithToken does the same as Get, but with the given access token.
 func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
-	if f := c.usage.exhaustedFailure(c.now()); f != nil {
+	if f := c.usage.failureIfUsedUp(c.now()); f != nil {
 		return Answer{}, f
 	}
 	var query strings.Builder
@@ -228,15 +228,15 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.requiresPageToken()
 }
 
-// noAccess are parts of error messages. An error with code 100 and one of these texts means that the token may not read the object. In
+// noAccessTexts are parts of error messages. An error with code 100 and one of these texts means that the token may not read the object. In
 // other cases, Meta reports this with code 10.
-var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
+var noAccessTexts = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
 // lacksAccess returns true if the message of an error with code 100 and without a subcode is about missing access. The token may then not
 // read the requested object.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
-	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
+	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccessTexts, func(part string) bool { return strings.Contains(message, part) })
 }
 
 // ErrPageToken is the cause of a failure if Meta requires the access token of the page that owns the object.

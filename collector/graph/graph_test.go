@@ -62,7 +62,7 @@ func (p *platform) respond(status int, body string, header http.Header) {
 	p.header.Store(&header)
 }
 
-func (p *platform) fetchFailure(t *testing.T, classes graph.ErrorClasses) *source.Failure {
+func (p *platform) requireFailure(t *testing.T, classes graph.ErrorClasses) *source.Failure {
 	t.Helper()
 	_, err := p.Get(t.Context(), nil, "1", classes)
 	var f *source.Failure
@@ -103,7 +103,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 		`{"error":{"message":"Object does not exist at the moment","code":803,"is_transient":true}}`:                             {Class: source.Temporary, Detail: "HTTP 400, code 803/0: Object does not exist at the moment"},
 	} {
 		p.respond(http.StatusBadRequest, body, nil)
-		f := p.fetchFailure(t, graph.ErrorClasses{{Main: 803}: source.Missing})
+		f := p.requireFailure(t, graph.ErrorClasses{{Main: 803}: source.Missing})
 		require.Equal(t, want, *f, body)
 	}
 	p.respond(http.StatusNotFound, `{"error":{"message":"alias","code":803}}`, nil)
@@ -112,7 +112,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, graph.TargetError{Class: source.Missing, Detail: "HTTP 404, code 803/0: alias"}, *e)
 	p.respond(http.StatusInternalServerError, `{"error":{"message":"alias","code":803}}`, nil)
-	require.Equal(t, source.Temporary, p.fetchFailure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "the class must be temporary, because an internal server error says nothing about the object")
+	require.Equal(t, source.Temporary, p.requireFailure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "the class must be temporary, because an internal server error says nothing about the object")
 }
 
 func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
@@ -148,7 +148,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 			require.Len(t, p.Plan(3), 1)
 			if tt.stop > 0 {
 				p.setClock(sourcetest.Now.Add(tt.stop - time.Second))
-				f := p.fetchFailure(t, nil)
+				f := p.requireFailure(t, nil)
 				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
 				require.Contains(t, f.Detail, "% of Meta's limit is used: no calls are made until")
@@ -163,14 +163,14 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
-		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.fetchFailure(t, nil).RetryAt))
+		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.requireFailure(t, nil).RetryAt))
 	})
 	t.Run("the answer is an error with the header Retry-After", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})
 		for range 2 { // the server refuses the first call, and the client refuses the second call
-			require.True(t, sourcetest.Now.Add(90*time.Second).Equal(p.fetchFailure(t, nil).RetryAt))
+			require.True(t, sourcetest.Now.Add(90*time.Second).Equal(p.requireFailure(t, nil).RetryAt))
 		}
 		require.Len(t, p.requests, 1)
 	})

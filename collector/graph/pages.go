@@ -26,8 +26,8 @@ type pageTokens struct {
 	known map[string]string // maps a page id to the token of the page; nil until the first request
 }
 
-// noPageTokens has the error codes of a request for me/accounts with a token that cannot list pages, for example because it is itself the
-// token of a page.
+// noPageTokens has the error codes with which Meta refuses a request for me/accounts if the token cannot list pages. For example, the
+// token of a page cannot list pages.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {

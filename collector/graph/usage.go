@@ -104,8 +104,8 @@ func (u *usage) mustDelayCalls(now time.Time) bool {
 	return now.Before(u.delayed)
 }
 
-// exhaustedFailure returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
-func (u *usage) exhaustedFailure(now time.Time) *source.Failure {
+// failureIfUsedUp returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
+func (u *usage) failureIfUsedUp(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !now.Before(u.stopped) {

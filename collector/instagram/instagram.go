@@ -134,9 +134,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in the list of posts of the video's account.
-// If the video is not in the list, its result has the class Missing: the video may be deleted or archived, or it may be a joint post that is
-// only in the list of another account. If the list is too long to be searched to its end, the result has the class Unsupported.
+// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in its account's list of posts. If the video
+// is not there, the class is Missing: the video may be deleted or archived, or be a joint post that is only in the list of another account.
+// If the list is too long to be searched to its end, the class is Unsupported.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -157,8 +157,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos looks for the videos of a batch in the lists of posts of their accounts. It requests the list of each account only once, for
-// all videos of that account.
+// fetchVideos looks for the videos of a batch in their accounts' lists of posts. It requests each list only once.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := map[string]map[string]source.Result{} // maps the handle of an account and the code of a post to the result for the post
 	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {

@@ -17,7 +17,7 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// A post's code contains an upload time. codeMargin is how much earlier than this time the post's timestamp can be.
+	// A post's code contains an upload time. The post's timestamp can be earlier than this time by at most codeMargin.
 	codeMargin = time.Hour
 )
 

@@ -87,8 +87,8 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 }
 
 // takeUnits reserves the units of a call in the current window of a budget. If too few units are left, the returned pause says when to try
-// again. If no unit is left, takeUnits also pauses the budget. A call that needs more units than the limit of the window gets all remaining
-// units if they are at least half of the limit.
+// again. If no unit is left, takeUnits also pauses the budget. If a call needs more units than the limit of the window, half of the limit
+// is enough: the call gets all units that are left.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)

@@ -43,10 +43,13 @@ type Reply struct {
 	Targets []source.Target
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
-	Stopped bool      // true if the collector is stopping, so that the targets got no answer
+	Stopped bool      // true if the targets got no answer because the collector is stopping
 	// If the reply is neither Divided nor Stopped, Results has one result for each target. If the source gave no answer for a target,
-	// Result.Failed says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt.
-	// Temporary: a retry may succeed. Any other class: the source refused the target, and another source may be asked.
+	// Result.Failed says why, and the class says what to do:
+	//
+	//   - Paused: the source may be asked again at Failed.RetryAt.
+	//   - Temporary: a retry may succeed.
+	//   - Any other class: the source refused the target, and another source may be asked.
 	Results []source.Result
 }
 
@@ -204,8 +207,8 @@ func (st state) currentPause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// BudgetKey returns the key under which a budget of the source is stored in the database. The name "" means the source itself. Its key is
-// used for pauses of the whole source.
+// BudgetKey returns the key under which a budget of the source is stored in the database. For an empty name, it returns the key of the
+// source itself, which is used for pauses of the whole source.
 func BudgetKey(s source.Source, budgetName string) string {
 	if budgetName == "" {
 		return s.Name()

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// keptBatches is the number of calls to one source whose requested ids the call log keeps. Each further call removes the ids of the
-// oldest call.
+// The call log keeps the requested ids of the last keptBatches calls to each source.
 const keptBatches = 1000
 
-// sourceCalls has the number of calls to one source and the ids that they requested. Refused calls are included.
+// sourceCalls describes the calls to one source, including refused calls: how many there were, and which ids they requested.
 type sourceCalls struct {
 	Calls          int            `json:"calls"`
 	IDs            int            `json:"ids"`       // number of requested ids, links and handles, including repeated ones

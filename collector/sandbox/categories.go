@@ -45,9 +45,9 @@ type share[C ~string] struct {
 	perMille int
 }
 
-// videoShares returns how many of a thousand videos have each category. All other videos are Normal. Nearly every id from a real link is a
-// public video with all counts, because the other categories are rare.
-func videoShares(p link.Platform) []share[Category] {
+// videoCategoryShares returns how many of a thousand videos have each category. All other videos are Normal. Nearly every id from a real
+// link is a public video with all counts, because the other categories are rare.
+func videoCategoryShares(p link.Platform) []share[Category] {
 	list := []share[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {BecomesPrivate, 3}, {BecomesDeleted, 4}, {Falling, 3},
 	}
@@ -62,8 +62,8 @@ func videoShares(p link.Platform) []share[Category] {
 	return list
 }
 
-// accountShares returns how many of a thousand accounts have each category. All remaining accounts are AccountNormal.
-func accountShares(p link.Platform) []share[AccountCategory] {
+// accountCategoryShares returns how many of a thousand accounts have each category. All remaining accounts are AccountNormal.
+func accountCategoryShares(p link.Platform) []share[AccountCategory] {
 	list := []share[AccountCategory]{{AccountGone, 2}, {AccountEmpty, 3}}
 	if p == link.YouTube {
 		return append(list, share[AccountCategory]{FollowersHidden, 5}, share[AccountCategory]{AccountNoHandle, 5})
@@ -85,11 +85,11 @@ func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 }
 
 // Categories returns the categories of videos on a platform, Normal first.
-func Categories(p link.Platform) []Category { return categoryNames(videoShares(p), Normal) }
+func Categories(p link.Platform) []Category { return categoryNames(videoCategoryShares(p), Normal) }
 
 // AccountCategories returns the categories of accounts on a platform, AccountNormal first.
 func AccountCategories(p link.Platform) []AccountCategory {
-	return categoryNames(accountShares(p), AccountNormal)
+	return categoryNames(accountCategoryShares(p), AccountNormal)
 }
 
 // categoryNames returns the names of categories without duplicates: first the normal category, and then the others, sorted by name.

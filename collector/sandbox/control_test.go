@@ -33,7 +33,7 @@ func (w *writeCounter) Write(p []byte) (int, error) {
 
 func (w *writeCounter) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
 
-func TestWriteSettings_writesEachSettingOnALineInOneCall(t *testing.T) {
+func TestWriteSettings_writesAllLinesInOneCall(t *testing.T) {
 	t.Parallel()
 	box := New(Options{})
 	var w writeCounter
@@ -332,7 +332,7 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the sandbox deletes the fault when the only call with this fault begins
+		return len(r.Sandbox.faults.rules) == 0 // the sandbox deletes a fault for one call as soon as this call begins
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)

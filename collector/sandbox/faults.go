@@ -91,9 +91,8 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok
-// is false if there is none. takeRule counts the call, and deletes the rule after rule.Count calls. earlierCalls is how many calls the rule
-// was applied to before.
+// takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is
+// false if no rule applies. The rule is deleted after rule.Count calls. earlierCalls is how many calls the rule was applied to before.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,11 +179,11 @@ func decodeJSON(raw []byte) any {
 	return value
 }
 
-// removedValue is the result with which a callback of rewriteJSON removes a member or list element from the copy.
+// A callback of rewriteJSON returns removedValue to remove a member or a list element from the copy.
 type removedValue struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value in which each value is replaced by the result of a function, inner values first. The
-// function also gets the key of the value: the name of its member. An element of a list has the key of the list.
+// rewriteJSON returns a copy of a decoded JSON value. It replaces each value in the copy by the result of replacement, inner values
+// first. The key of a list element is the key of the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

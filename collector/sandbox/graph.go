@@ -80,8 +80,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent stands for the missing value of a valid field. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API. An edge is a field whose value is a list or another object. The map contains the function that
-// returns the value of each edge.
+// graphNode is an object of the Graph API. An edge is a field whose value is a list or another object. The map edges has one function for
+// each edge, which returns the value of the edge.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -114,8 +114,8 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns the page of a list that begins at the cursor and has at most limit entries. nodeOf returns the object for an id.
-// listURL is the URL of the list without the cursor, or "" for a list inside another object.
+// graphPage returns one page of a list: at most limit entries, beginning at the cursor. nodeOf returns the object for an id. listURL is
+// the URL of the list without the cursor, or "" for a list inside another object.
 //
 // If isShown is not nil, the page contains only the ids for which isShown returns true. A page can then be short although more pages
 // follow.
@@ -134,7 +134,7 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is not a cursor of this list")
 		return nil, &bad
 	}
-	part, nextStart := listPart(ids, start, size)
+	part, nextStart := partOfList(ids, start, size)
 	data := []any{}
 	for _, id := range part {
 		if isShown != nil && !isShown(id) {
@@ -249,7 +249,8 @@ func graphMissingError(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
-// graphLimits maps each source to the error code of Meta's rate limit for business accounts, and to the name of this limit in Meta's headers.
+// graphLimits describes Meta's rate limits for business accounts: the error code of each limit, and its name in Meta's headers. The keys
+// are the sources.
 var graphLimits = map[string]struct {
 	code int
 	kind string

@@ -10,7 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// pageOfFacebookToken returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
+// pageOfFacebookToken returns the page to which FacebookToken belongs. The page has the category AccountNormal. Find never returns a
+// video of this page.
 func (w *World) pageOfFacebookToken() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {

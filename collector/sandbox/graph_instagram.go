@@ -28,7 +28,8 @@ func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hashTexts(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// accountOfInstagramToken returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
+// accountOfInstagramToken returns the account to which InstagramToken belongs. The account has the category AccountNormal. Find never
+// returns a post of this account.
 func (w *World) accountOfInstagramToken() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {

@@ -115,7 +115,7 @@ func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns an error reply if a token may not read the videos of a page, and nil otherwise. tokenPage is the id of the
+// requirePageToken returns an error reply if a token may not read the videos of a page, and nil if it may. tokenPage is the id of the
 // token's page, or "" for the token of the system user. The system user may not read the second and third page in FacebookPages.
 func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
 	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {

@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. It depends on the account that is derived from the video id, and not on an author
-// from a request, so that counts do not depend on earlier requests.
+// growthCurve returns the random growth curve of a video. The curve depends on the account that is derived from the video id. It does not
+// depend on an author from a request, so earlier requests cannot change the counts.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
@@ -45,8 +45,8 @@ func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c
 	return v
 }
 
-// viewsFraction returns the fraction of its final views that a video has at the given age in seconds. It grows from 0 towards 1. The age is
-// rounded down to whole minutes, so that rounding errors never make the fraction fall.
+// viewsFraction returns the fraction of the final views that a video has reached at the given age in seconds. It grows from 0 towards 1.
+// The age is rounded down to whole minutes, so that rounding errors never make the fraction fall.
 func (c curve) viewsFraction(age int64) float64 {
 	if age < 60 {
 		return 0
@@ -72,7 +72,7 @@ func addWaves(age float64, phases [2]float64) float64 {
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // Counts are the counts of a video at one time. A count that the platform does not show is nil. Only TikTok and Facebook show shares, and
-// only TikTok shows bookmarks. Hidden likes are nil, and on YouTube also comments that are turned off.
+// only TikTok shows bookmarks. Hidden likes are nil. Comments that are turned off are nil on YouTube and 0 on the other platforms.
 type Counts struct {
 	Views     int64  `json:"views"`
 	Likes     *int64 `json:"likes"`

@@ -14,7 +14,7 @@ type hostileVariant struct {
 	apply func(good reply) reply
 }
 
-// HostileVariants is the number of variants of the fault "hostile": different malformed or misleading answers.
+// HostileVariants is the number of different answers that the fault "hostile" can cause.
 var HostileVariants = len(hostileVariants())
 
 // hostileVariants returns all variants of the fault "hostile". Each call with the fault gets the next variant. After the last variant,
@@ -64,8 +64,7 @@ func (r reply) withBody(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that copies a reply and replaces each JSON value in its body by a result of the given function. See
-// rewriteJSON.
+// changeMembers returns a function that applies rewriteJSON to the body of a reply and returns the changed reply.
 func changeMembers(replacement func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewriteJSON(decodeJSON(good.encodeBody()), replacement)
@@ -152,7 +151,7 @@ func deeplyNestedJSON() []byte {
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
 }
 
-// withHugeText returns the reply with ten megabytes appended to one text in its body.
+// withHugeText returns a copy of the reply in which one text is ten megabytes longer.
 func withHugeText(good reply) reply {
 	done := false
 	return changeMembers(func(key string, value any) any {
@@ -165,7 +164,7 @@ func withHugeText(good reply) reply {
 	})(good)
 }
 
-// withInvalidText returns the reply with all texts in its body replaced by a text with NUL, a lone surrogate and invalid UTF-8.
+// withInvalidText returns a copy of the reply in which every text is replaced by a text with NUL, a lone surrogate and invalid UTF-8.
 func withInvalidText(good reply) reply {
 	const mark = "reeltally-bad-text"
 	marked := changeMembers(func(key string, value any) any {
@@ -177,7 +176,8 @@ func withInvalidText(good reply) reply {
 	return good.withBody(bytes.ReplaceAll(marked.encodeBody(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
 }
 
-// withImpossibleCounts returns the reply with its counts replaced by negative numbers, fractions, and numbers beyond int64 or float64.
+// withImpossibleCounts returns a copy of the reply in which the counts are replaced by negative numbers, fractions, and numbers beyond
+// int64 or float64.
 func withImpossibleCounts(good reply) reply {
 	values, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
 	return changeMembers(func(key string, value any) any {

@@ -53,10 +53,11 @@ type origin struct {
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain an upload time and an account number. Ids of
-// YouTube and Facebook contain them only if uploadID generated the ids.
+// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain an upload time and an account number. Ids
+// of YouTube and Facebook contain them only if uploadID generated the ids.
 //
-// If an id contains no upload time, or a time after at, the account number is a hash of the id, and the upload time is 0.
+// If the id contains no upload time, or one that is later than the parameter at, the account number is a hash of the id, and the upload
+// time is 0.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {

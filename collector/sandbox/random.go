@@ -41,7 +41,7 @@ func (d *rng) intBelow(n int) int { return int(d.nextUint64() % uint64(n)) }
 // floatBetween returns a random number in [low, high), uniformly distributed.
 func (d *rng) floatBetween(low, high float64) float64 { return low + (high-low)*d.fraction() }
 
-// logUniform returns a random number from low to high, whose logarithm is uniformly distributed.
+// logUniform returns a random number from low to high. The logarithm of this number is uniformly distributed.
 func (d *rng) logUniform(low, high float64) float64 {
 	return low * math.Pow(high/low, d.fraction())
 }

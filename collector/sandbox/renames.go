@@ -59,7 +59,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bo
 	return nil
 }
 
-// otherAccount returns the number of an account of the category AccountNormal that is not the excluded account.
+// otherAccount returns the number of an account other than the excluded one. The account has the category AccountNormal.
 func (w *World) otherAccount(p link.Platform, excluded uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, excluded))
 	for number == excluded || w.accountCategory(p, number) != AccountNormal {

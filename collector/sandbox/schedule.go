@@ -10,8 +10,8 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// anchorInterval is the time between two anchors in seconds. For an id without an upload time, the sandbox computes an upload time before
-	// an anchor. The anchor is epoch, or an earlier one if the clock is set to a time before epoch.
+	// anchorInterval is the time between two anchors in seconds. An id without an upload time gets an upload time before an anchor. The
+	// anchor is epoch, or an earlier one if the clock is set to a time before epoch.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
@@ -20,8 +20,8 @@ const (
 // epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorInterval.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorTimeFor returns the anchor for a time of the sandbox's clock, as a Unix time in seconds. The anchors are epoch and the times at
-// multiples of anchorInterval before it. The result is the latest anchor that is not after the clock's time.
+// anchorTimeFor returns the latest anchor that is not after the given time of the sandbox's clock, as a Unix time in seconds. The anchors
+// are epoch and the times at multiples of anchorInterval before epoch.
 func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval

@@ -44,7 +44,7 @@ type target struct {
 	location string // URL of the page; "" if the short link is answered with status 404
 }
 
-// shortLinkTarget returns the page to which the short link with the given code redirects. It is always the same for the same code.
+// shortLinkTarget returns the page to which the short link with the given code redirects. The same code always leads to the same page.
 func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	d := rng{hashTexts(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}

@@ -52,9 +52,9 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByHandleOrID(p, l.Handle)
 }
 
-// listPart returns the part of a list that begins at the given index and has at most the given size. It also returns the index at which
+// partOfList returns the part of a list that begins at the given index and has at most the given size. It also returns the index at which
 // the next part begins, or 0 if there is no further part.
-func listPart(ids []string, start, size int) (part []string, nextIndex int) {
+func partOfList(ids []string, start, size int) (part []string, nextIndex int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
 	if end < len(ids) {

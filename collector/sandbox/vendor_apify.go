@@ -102,7 +102,7 @@ func (s *Sandbox) runApifyTikTok(c *call, in apifyInput) ([]object, bool) {
 			items = append(items, object{"input": handle, "error": "This profile does not exist or is private.", "errorCode": "PROFILE_NOT_FOUND"})
 			continue
 		}
-		ids, _ := listPart(s.world.listedVideos(t.self, c.now), 0, perPage)
+		ids, _ := partOfList(s.world.listedVideos(t.self, c.now), 0, perPage)
 		items = append(items, s.encodeVideos(c, link.TikTok, ids, func(v VideoTruth) object { return clockworksItem(v, t) })...)
 	}
 	return items, len(c.ids) > 0

@@ -174,7 +174,7 @@ func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
 	return ensembleSuccess(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensembleListPage returns the video ids on one page of an account's list, and the price of the call. The page begins at the index in the
+// ensembleListPage returns one page of the video ids in an account's list, and the price of the call. The page begins at the index in the
 // query parameter cursorName, and has up to depth * ensembleChunk ids. nextStart is the index at which the next page begins, or 0 if this
 // page is the last.
 func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursorName string) (ids []string, nextStart, price int, bad *reply) {
@@ -187,7 +187,7 @@ func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor
 		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
-	ids, nextStart = listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursorName)), depth*ensembleChunk)
+	ids, nextStart = partOfList(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursorName)), depth*ensembleChunk)
 	return ids, nextStart, depth, nil
 }
 

@@ -195,7 +195,7 @@ func (s *Sandbox) serveScrapeCreatorsTikTokVideos(c *call, q url.Values) reply {
 	if bad := scrapeCreatorsAccountError(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get("max_cursor")), scrapeCreatorsShortPageSize)
+	ids, next := partOfList(s.world.listedVideos(t.self, c.now), parseNumber(q.Get("max_cursor")), scrapeCreatorsShortPageSize)
 	more := 0
 	if next > 0 {
 		more = 1
@@ -226,7 +226,7 @@ func (s *Sandbox) serveScrapeCreatorsInstagramReels(c *call, q url.Values) reply
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("max_id")), scrapeCreatorsPageSize)
+	ids, next := partOfList(s.world.listedVideos(i, c.now), parseNumber(q.Get("max_id")), scrapeCreatorsPageSize)
 	paging := object{"more_available": next > 0}
 	if next > 0 {
 		paging["max_id"] = strconv.Itoa(next)
@@ -258,7 +258,7 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), scrapeCreatorsPageSize)
+	ids, next := partOfList(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), scrapeCreatorsPageSize)
 	members := object{"reels": s.encodeVideos(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		members["cursor"] = strconv.Itoa(next)

@@ -56,7 +56,7 @@ type Song struct {
 	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
-// VideoTruth has the data that World generates for a video, as they are at the requested time.
+// VideoTruth has the data that World generates for a video at one time.
 type VideoTruth struct {
 	Platform      link.Platform `json:"platform"`
 	ID            string        `json:"id"`
@@ -76,7 +76,7 @@ type VideoTruth struct {
 	Counts                      // counts at the requested time; private and deleted videos have counts, too
 }
 
-// AccountTruth has the data that World generates for an account, as they are at the requested time.
+// AccountTruth has the data that World generates for an account at one time.
 type AccountTruth struct {
 	AccountName
 	Platform  link.Platform   `json:"platform"`
@@ -108,7 +108,7 @@ type video struct {
 	account   uint32 // account number that is derived from the id
 	uploaded  int64  // upload time as a Unix time in seconds
 	category  Category
-	changesAt int64   // Unix time in seconds at which a video of the category BecomesPrivate, BecomesDeleted or Falling changes; also set for other categories
+	changesAt int64   // Unix time in seconds at which a video of the category BecomesPrivate, BecomesDeleted or Falling changes; not used for other categories
 	fall      float64 // fraction of the views that a video of the category Falling loses at changesAt
 	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; Public in all other cases
 	curve     curve
@@ -130,7 +130,7 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
 	}
-	v.category = pickCategory(videoShares(p), rng{hashTexts(w.seed, "category", string(p), key)}, Normal)
+	v.category = pickCategory(videoCategoryShares(p), rng{hashTexts(w.seed, "category", string(p), key)}, Normal)
 	d := rng{hashTexts(w.seed, "turn", string(p), key)}
 	v.changesAt = v.uploaded + int64(d.floatBetween(10, 300)*day)
 	v.fall = d.floatBetween(0.12, 0.35)
@@ -190,9 +190,9 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day, from the day of startTime to the day of endTime. The last point
-// has the counts at endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. HistoryTruth
-// returns nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day from startTime to endTime. The last point has the counts at
+// endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. HistoryTruth returns nil if
+// the id is not valid.
 //
 // If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for endTime.
 func (w *World) HistoryTruth(p link.Platform, id string, startTime, endTime time.Time) []Point {
@@ -300,8 +300,8 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of the given category, always the same id. It returns "" if the platform does not have the category. The
-// account of the video has the category AccountNormal.
+// Find returns the id of a video of the given category, always the same one. It returns "" if the platform does not have the category.
+// The account of the video has the category AccountNormal.
 //
 // If the video becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that
 // time.

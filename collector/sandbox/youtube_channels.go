@@ -91,7 +91,7 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 	return item
 }
 
-// serveYouTubePlaylistItems answers playlistItems.list. The only playlists are the lists of uploads of channels.
+// serveYouTubePlaylistItems answers playlistItems.list. The only playlists are the channels' lists of uploads.
 func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
 	filter, bad := findFilter(q.values, "id", "playlistId")
 	if bad != nil {

@@ -47,9 +47,9 @@ const (
 	Weekly = 7 * 24 * time.Hour
 )
 
-// FetchTimeAfter returns the time of the next fetch of a target after about the given wait. A wait of less than a day is made longer or
-// shorter at random, by at most a tenth. A longer wait is made longer or shorter by at most half a day, so that the fetch is at the
-// target's fixed time of the day.
+// FetchTimeAfter returns the time of a target's next fetch, which is about the given wait from now. A wait of less than a day is made
+// longer or shorter at random, by at most a tenth. A longer wait is made longer or shorter by at most half a day, so that the fetch is at
+// the target's fixed time of the day.
 func FetchTimeAfter(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))

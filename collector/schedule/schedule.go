@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace fast, because the counts of a video change most in its first days
-	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace slow, even if its views hardly change
+	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace "fast", because the counts of a video change most in its first days
+	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace "slow", even if its views hardly change
 	// A video is fast if its views grow by at least fastGrowth (a fraction of the views) a day, and by at least fastViews a day. A video is
 	// slow if its views grow by less than slowGrowth (a fraction of the views) a day.
 	fastGrowth = 0.1
@@ -70,8 +70,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		day++
 	}
 	next := firstFetchOn(t, day)
-	// The mean number of fetches a day is rounded up or down for each target. If it is 2.7, seven of ten targets have three fetches a day, and
-	// the others have two.
+	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
+	// day, and three have two.
 	fetches := int(p.fetchesOnFetchDay(t.BaseLane, pace) + hashFraction(t, "turn"))
 	if fetches <= 1 {
 		return next
@@ -119,8 +119,8 @@ func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// countFetchDays counts the days from 1970 to the given day on which at least one fetch of the target is scheduled. The mean distance
-// between two such days is daysBetween. A hash of the target decides which days they are, so that the targets are spread over the days.
+// countFetchDays returns on how many days, from 1970 to the given day, at least one fetch of the target is scheduled. The mean distance
+// between two such days is daysBetween. A hash of the target decides which days they are, so that different targets have different days.
 func countFetchDays(t queue.Target, day store.Date, daysBetween float64) float64 {
 	return math.Floor((float64(day) + hashFraction(t, "day")*daysBetween) / daysBetween)
 }

@@ -134,7 +134,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both kinds of fetches, with details and without")
+	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both fetches with details and fetches without details")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
@@ -177,19 +177,19 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 		upload *time.Time
 		want   queue.Pace
 	}{
-		"a video uploaded two days ago":                                             {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
-		"an old video that is fetched for the first time":                           {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
-		"a video of 30 days whose views hardly grow":                                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
-		"a video of 29 days whose views hardly grow":                                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
-		"a video of unknown age whose views do not grow":                            {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
-		"an old video whose views grow by 1.1 % a day":                              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
-		"an old, slow video whose views grow by 10 % a day":                         {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
-		"an old video whose views have grown by 2.6 % in six hours":                 {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
-		"an old video whose views have grown by 2.6 % in a week":                    {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
-		"a video whose views fall by 20 % a day":                                    {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
-		"a video with few views that grows fast, but by fewer than 100 views a day": {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
-		"a video that is fetched again after one minute":                            {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
-		"a video whose views are hidden":                                            {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
+		"a video uploaded two days ago":                                       {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
+		"an old video that is fetched for the first time":                     {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
+		"a video that is 30 days old and has views that hardly grow":          {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
+		"a video that is 29 days old and has views that hardly grow":          {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
+		"a video of unknown age whose views do not grow":                      {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
+		"an old video whose views grow by 1.1 % a day":                        {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
+		"an old, slow video whose views grow by 10 % a day":                   {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"an old video whose views have grown by 2.6 % in six hours":           {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
+		"an old video whose views have grown by 2.6 % in a week":              {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
+		"a video whose views fall by 20 % a day":                              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
+		"a video with few views, which grow fast but by fewer than 100 a day": {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
+		"a video that is fetched again after one minute":                      {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
+		"a video whose views are hidden":                                      {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
 		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)

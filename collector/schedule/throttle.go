@@ -93,7 +93,7 @@ type Need struct {
 
 // FitThrottles returns, for each group, the smallest throttle with which the available units are enough for all fetches of a day.
 // availableUnits maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
-// throttle. Their free lanes are then all throttled before any of their more important lanes.
+// throttle. Within such groups, the free lanes of all groups are throttled before any other lane.
 func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -109,8 +109,8 @@ func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Int
 	return throttles
 }
 
-// splitConnectedNeeds divides the needs into two lists. The list connected has the first need and all needs that share a budget with it,
-// directly or through further needs of this list. The list others has the remaining needs.
+// splitConnectedNeeds divides the needs into two lists. The first list has needs[0], and all needs that share a budget with it directly
+// or through other needs of the list. The second list has the remaining needs.
 func splitConnectedNeeds(needs []Need, supply map[string]float64) (connected, others []Need) {
 	connected, others = needs[:1:1], needs[1:]
 	for at := 0; at < len(connected); at++ {

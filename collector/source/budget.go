@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // the smallest number of reserved units among the calls; it limits the metered requests, because each request takes one unit of every call
+	smallest int64        // the smallest number of units that a call has reserved; more requests are not possible, because each request takes one unit of every call
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 

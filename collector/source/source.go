@@ -41,9 +41,9 @@ type Source interface {
 	Concurrency() int
 	// Budgets returns the budgets from which the calls of the source take units.
 	Budgets() []Budget
-	// Plan returns the possible plans for requesting the batch, the preferred plan first. Each plan is a list of calls with the largest number
-	// of units that Fetch would spend on them. The collector reserves the units of the first plan that the budgets allow and passes them to
-	// Fetch. Plan returns nil if the source must not be asked now.
+	// Plan returns the possible plans for requesting the batch, the preferred plan first. Each plan is a list of calls. Call.Units is the
+	// largest number of units that Fetch would spend on the call. The collector uses the first plan for which the budgets have enough units,
+	// reserves these units and passes them to Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
 	// Fetch fetches a batch of targets of one platform, kind and group. It may spend the units of the budget. If the budget has fewer units
 	// than Plan requested, Fetch fetches only a part of the data. Fetch returns a result for each target, in the given order, or a *Failure.

@@ -17,8 +17,8 @@ func Names(sources []Source) []string {
 	return names
 }
 
-// Describe returns the names of the sources, with the name, the limit and the current window of each of their budgets. A heartbeat stores
-// the result, so that other processes can show the state of the sources.
+// Describe returns the names and the budgets of the sources. Each budget has its name, its limit and its current window. A heartbeat
+// stores the result, so that other processes can show the state of the sources.
 func Describe(sources []Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {

@@ -27,8 +27,8 @@ const (
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
-// answeredAccountCases lists the cases in which the platform answers the requests for an account. The cases in refusedCases are those in
-// which the platform refuses these requests.
+// answeredAccountCases lists the cases in which the platform answers the requests for an account. In the cases of refusedCases, the
+// platform refuses these requests.
 var answeredAccountCases = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
@@ -40,12 +40,12 @@ type Reply struct {
 // AccountAnswer has the platform's answers about an account and the expected result.
 type AccountAnswer struct {
 	Profile Reply
-	// Pages are the pages of the account's list of videos, in the order of the requests. It is nil if the list must not be requested.
+	// Pages are the pages of the account's list of videos, in the order of the requests. They are nil if the list must not be requested.
 	Pages []Reply
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
 	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the test case "OK".
 	Account *source.AccountFacts
-	// RetryAt and Bucket are expected in the source.Failure if the answer has no header Retry-After.
+	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }

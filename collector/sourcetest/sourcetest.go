@@ -76,7 +76,7 @@ type Harness struct {
 	// clock returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // the batch that the tests fetch
-	Plan    int             // index of the plan to use in the list that Source.Plan returns
+	Plan    int             // index of the tested plan in the result of Source.Plan
 	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
 	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool

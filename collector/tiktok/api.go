@@ -141,8 +141,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code of TikTok, such as "rate limited". It returns false for other codes; the HTTP status then
-// gives the class.
+// classOf returns the class for an error code of TikTok. It returns false for an unknown code; the HTTP status then gives the class.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":

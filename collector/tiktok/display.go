@@ -110,9 +110,11 @@ func (d *Display) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 20 for every
-// TikTok video, because only TikTok's answer will show whether the video belongs to the logged-in account. The number is 1 for an account.
-// Serves returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
+// Serves returns how many targets like t one call can request: 20 videos or 1 account. It returns false if the source cannot fetch the
+// target.
+//
+// Every TikTok video is accepted, because only TikTok's answer shows whether the video belongs to the logged-in account. An account is
+// refused if it has no valid handle, or if it is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:

@@ -110,8 +110,8 @@ func decodeUser(a answer, needsUsername bool) source.Result {
 	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
-// addVideos adds the newest videos of the logged-in account to the result with the account's profile. It requests pages until it has
-// t.Depth videos, the list ends, or the budget is spent. If maxPages(t) pages are not enough, the result has the class Temporary.
+// addVideos adds the newest videos of the logged-in account to r, which already has the profile. It requests pages until it has t.Depth
+// videos, the list ends, or the budget is spent. If maxPages(t) pages are not enough, the result has the class Temporary.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {

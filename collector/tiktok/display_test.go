@@ -306,7 +306,7 @@ func resultClasses(results []source.Result) []source.Class {
 	return out
 }
 
-func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
+func TestDisplay_requestsOnlyFieldsOfGrantedScopes(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {

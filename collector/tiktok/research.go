@@ -28,10 +28,10 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of video ids for which one additional request is reserved. A query needs additional requests if the API
-	// returns short pages.
+	// For every idsPerExtraRequest video ids, one additional request is reserved. A query needs additional requests if the API returns
+	// short pages.
 	idsPerExtraRequest = 50
-	// indexingDelay is the longest time between the upload of a video and the time from which the API finds the video.
+	// indexingDelay is the longest time that passes after an upload until the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour
 )
 
@@ -92,10 +92,11 @@ func (r *Research) NeedsHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns how many such targets one call can request, and false if the source cannot fetch the target. The number is 100 for a
-// TikTok video whose id contains an upload time, which a query needs. The number is 1 for an account that has a handle and no id. Serves
-// returns false for an account with an id: the API's profiles have no id, so the source could not notice that the handle belongs to another
-// account now.
+// Serves returns how many targets like t one call can request: 100 videos or 1 account. It returns false if the source cannot fetch the
+// target.
+//
+// The id of a video must contain the upload time, because a query needs it. An account must have a handle and no id. The API's profiles
+// have no id, so the source could not notice that the handle now belongs to another account.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -124,8 +125,8 @@ type query struct {
 	ids      []string
 }
 
-// splitIntoQueries splits a batch into as few queries as possible. Each query covers the upload days of its videos, and one more day before
-// and after them. The time in an id can differ a little from the upload time.
+// splitIntoQueries splits a batch into as few queries as possible. The days of a query begin one day before the first upload and end one
+// day after the last upload, because the time in an id can differ a little from the upload time.
 func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	type upload struct {
 		id string

@@ -58,7 +58,7 @@ func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, re
 	return newResearch(t, base, nil), requests
 }
 
-func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
+func TestResearch_requestsNoMorePagesThanPlanned(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		days                string // upload days, separated by spaces; each day has the same number of video ids

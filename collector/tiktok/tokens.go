@@ -120,7 +120,7 @@ func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	return defaultClass
 }
 
-// ctxMutex is a mutex. If a context is cancelled, ctxMutex.lock stops waiting for the mutex.
+// ctxMutex is a mutex. Its method lock stops waiting if a context is cancelled.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
@@ -145,8 +145,8 @@ type clientTokens struct {
 	known credentials
 }
 
-// token returns an access token other than refusedToken, a token that TikTok has refused. It requests a new token if the known one was
-// refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
+// token returns a valid access token. It never returns refusedToken, which TikTok has refused. It requests a new token if the known one
+// was refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
 func (c *clientTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err

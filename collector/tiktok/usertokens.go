@@ -32,9 +32,8 @@ const (
 	retryAfterHold = 2 * time.Second
 )
 
-// userTokens provides the access tokens of an account that has logged in to the app. Each exchange of a refresh token returns a new refresh
-// token and makes the old one invalid. Therefore only one collector at a time exchanges a refresh token, and it stores the new tokens
-// immediately.
+// userTokens provides the access tokens of an account that has logged in to the app. The exchange of a refresh token for new tokens makes
+// the old refresh token invalid. Therefore only one collector at a time exchanges a token, and it stores the new tokens immediately.
 //
 // If the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
 // before that, the owner of the account may have to log in again.
@@ -77,9 +76,9 @@ func (u *userTokens) hasScope(ctx context.Context, scope string) bool {
 	return u.known.hasScope(scope)
 }
 
-// token returns an access token other than refusedToken, a token that TikTok has refused. If the known token was refused or must be
-// renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh token. If the exchange is not
-// possible now and the known token is still usable, token returns the known token.
+// token returns a valid access token. It never returns refusedToken, which TikTok has refused. If the known token was refused or must be
+// renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh token. If the exchange is
+// not possible now and the known token is still usable, token returns the known token.
 func (u *userTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err

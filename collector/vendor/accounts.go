@@ -132,8 +132,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// accountResult returns the result for an account from the items (JSON objects of accounts) in the answer with the profile. Only the first
-// item is used. requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
+// accountResult returns the result for an account. It reads the first of the items, which are the JSON objects in the answer with the
+// profile. requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
 // source.HandleReusedResult.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
@@ -179,8 +179,8 @@ func (c Call) needsHandle() bool {
 }
 
 // addVideos adds the newest videos of an account to the result with the account's profile. It requests up to v.count videos, or all videos
-// if the list is shorter. If List.maxCalls calls find fewer videos than the collector requires although more pages follow, the result has
-// the class Temporary. If the budget is spent, the result has the videos that were found so far.
+// if the list is shorter. The result has the class Temporary if more pages follow after List.maxCalls calls, but fewer videos were found
+// than the collector requires. If the budget is spent, the result has the videos that were found so far.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {

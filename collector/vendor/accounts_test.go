@@ -104,18 +104,18 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"list by handle, with several pages in one call": {
+		"a list that is requested by handle, with several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profileAnswer(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"list by the account id in the profile": {
+		"a list that is requested with the account id from the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"list with one page in each call": {
+		"a list of which each call returns one page": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{

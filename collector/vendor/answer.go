@@ -14,9 +14,11 @@ import (
 )
 
 // classOf returns the class of an answer, such as "gone" or "rate_limited", or "split" if the call had too many targets. The first matching
-// rule of the vendor description gives the class. If no rule matches, or if parsedBody is the zero Result because the answer is not JSON,
-// the HTTP status gives the class. isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403
-// proves this only together with a condition on the body, because vendors also return 403 if the platform refuses one target.
+// rule of the vendor description gives the class. If no rule matches, or if the answer is not JSON (parsedBody is then the zero Result),
+// the HTTP status gives the class.
+//
+// isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403 proves this only together with a
+// condition on the body, because vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {

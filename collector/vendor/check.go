@@ -35,7 +35,7 @@ var (
 // member.
 type problems []error
 
-// add adds an error. Its text is the path of the member of the vendor description, followed by the formatted text.
+// add adds an error with the formatted text. The error begins with the path of the wrong member in the vendor description.
 func (p *problems) add(memberPath, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%s %s", memberPath, fmt.Sprintf(format, args...)))
 }

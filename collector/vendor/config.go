@@ -28,11 +28,11 @@ type Config struct {
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. If the quota is used up, no calls are made until the period ends. An answer of the
-	// vendor that says when the quota is available again has precedence.
+	// QuotaResets is the period of the vendor's quota. If the quota is used up, no calls are made until the period ends. If an answer of the
+	// vendor says when the quota is available again, that time is used instead.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
-	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives it
+	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives the class
 	Calls       []Call   `json:"calls"`             // kinds of calls, in order of preference; a video or account is requested with the first kind that can request it
 
 	standard string // the vendor's public base URL; "" if the description is not shipped with the program
@@ -145,7 +145,7 @@ type List struct {
 	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
 	// videos. If Empty is nil, all entries are videos.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // places of the video's "id" and of its upload time "uploaded_at" in an entry
+	Fields map[string]Field `json:"fields"` // where an entry has the video's id ("id") and upload time ("uploaded_at")
 }
 
 // Param is a query parameter of a request. If a call requests several targets, the placeholders in Value are replaced for each target, and

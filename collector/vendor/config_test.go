@@ -90,7 +90,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a field that is a number":                               {`{"views": "views"}`, `{"views": 7}`, "a field must be a path, an object with a path, or a list of these"},
 		"a field with an unknown member":                         {`{"views": "views"}`, `{"views": {"pathh": "v"}}`, `unknown field "pathh"`},
 		"a field that is an empty list":                          {`{"views": "views"}`, `{"views": []}`, "calls[0].fields.views must have a path"},
-		"the member `unit` missing in the field of a time":       {`{"views": "views"}`, `{"views": "v", "uploaded_at": "t"}`, `calls[0].fields.uploaded_at.unit must be "unix", "unix_ms" or "rfc3339", not ""`},
+		"no member `unit` in the field of a time":                {`{"views": "views"}`, `{"views": "v", "uploaded_at": "t"}`, `calls[0].fields.uploaded_at.unit must be "unix", "unix_ms" or "rfc3339", not ""`},
 		"the member `unit` in the field of a count":              {`{"views": "views"}`, `{"views": {"path": "v", "unit": "k"}}`, `calls[0].fields.views.unit must be "", not "k"`},
 		"the member `one_of` in the field of a count":            {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is not a boolean fact"},
 		"the members `one_of` and `not_empty` in the same field": {`{"views": "views"}`, `{"views": "v", "is_ad": {"path": "a", "one_of": ["1"], "not_empty": true}}`, "calls[0].fields.is_ad cannot have both one_of and not_empty"},
@@ -110,7 +110,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 	}
 }
 
-func TestDecode_acceptsFieldAsPathObjectOrList(t *testing.T) {
+func TestDecode_acceptsPathOrObjectOrListAsField(t *testing.T) {
 	t.Parallel()
 	var f vendor.Field
 	require.NoError(t, json.Unmarshal([]byte(`"a.b"`), &f))

@@ -19,8 +19,8 @@ import (
 // which describes one place. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list of paths and
 // Alternatives.
 //
-// For a boolean, all alternatives are read. The boolean is true if any of them is true, false if all that have a value are false, and
-// unknown if none has a value.
+// For a boolean, all alternatives are read. The boolean is true if any alternative is true, unknown if no alternative has a value, and
+// false otherwise.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.

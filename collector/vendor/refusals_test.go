@@ -84,7 +84,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 		}
 	}
 	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
-	require.Equal(t, source.OK, r.Class, "the message of a successful answer must not decide its class, because it may be the caption of the video")
+	require.Equal(t, source.OK, r.Class, "the text in the member `message` of a successful answer must not decide the class, because this text may be the caption of the video")
 
 	s, world, _ := startSandbox(t, "scrapecreators")
 	truth, ok := world.Account(link.TikTok, world.FindAccount(link.TikTok, sandbox.AccountPrivate), sourcetest.Now)

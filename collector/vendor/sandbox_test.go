@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
+func TestSource_usesLinkToRequestDetailsAndIDToRequestCounts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {

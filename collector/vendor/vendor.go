@@ -134,8 +134,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// NeedsHandle returns true if the request for the target contains its handle. The handle may now belong to another account, so the answer
-// must then be checked.
+// NeedsHandle returns true if the request for the target contains its handle. The answer to such a request must be checked, because the
+// handle may now belong to another account.
 func (s *Source) NeedsHandle(t source.Target) bool {
 	call := s.callIndexFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
@@ -207,10 +207,13 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 	return chunks
 }
 
-// Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure. If a later call fails, Fetch makes no
-// further calls, and the targets without an answer get the result source.UnansweredResult. If one target makes the vendor refuse a whole
-// call, the failure has the class Temporary, and the collector then tries smaller batches. If a call has too many targets for the vendor,
-// or if the answer is too large, Serves returns a smaller number for some time.
+// Fetch requests a batch, usually with one call. These failures are possible:
+//
+//   - If the first call fails, Fetch returns its failure.
+//   - If a later call fails, Fetch makes no further calls. The targets without an answer get the result source.UnansweredResult.
+//   - If one target makes the vendor refuse a whole call, the failure has the class Temporary, and the collector then tries smaller
+//     batches.
+//   - If a call has too many targets for the vendor, or if the answer is too large, Serves returns a smaller number for some time.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()

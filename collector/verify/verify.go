@@ -61,8 +61,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// Views that seemed to belong to another video stay suspicious while they are implausible. mixedUp can be false now, because the other
-		// video may not be in this batch.
+		// If views once seemed to belong to another video, they stay suspicious while they are implausible. mixedUp may be false this time,
+		// because the other video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews

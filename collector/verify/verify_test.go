@@ -55,7 +55,7 @@ func TestFindMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 		"the views of all videos grow":                           {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
 		"the views of one video grow fast":                       {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
 		"the views of one video fall":                            {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"two videos with few views, whose views are swapped":     {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
+		"swapped views of two videos with few views":             {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
 		"the views of two videos grow fast":                      {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
 		batch, results := make([]queue.Target, len(c.oldViews)), make([]source.Result, len(c.oldViews))

@@ -26,9 +26,11 @@ type name struct{ parameter, value string }
 
 // accountOf returns how to request the channel of a target. It returns false if the target is not a valid YouTube account.
 //
-// The form of a link decides which name it contains. /@NAME contains a handle. /user/NAME contains a user name, and another channel can
-// have a handle with the same spelling. /c/NAME contains a custom name, which today is usually also the channel's handle. /NAME contains a
-// user name or a custom name.
+// The form of the link decides which name it contains:
+//   - /@NAME contains a handle.
+//   - /user/NAME contains a user name. Another channel can have the same name as its handle.
+//   - /c/NAME contains a custom name, which today is usually also the channel's handle.
+//   - /NAME contains a user name or a custom name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -57,8 +59,8 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns how many such accounts one call of Fetch may request, and false if the account is not valid. An account whose
-// uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
+// accountBatchSize returns how many accounts like t one call of Fetch may request, and false if the account is not valid. An account
+// whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true

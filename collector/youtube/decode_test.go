@@ -80,7 +80,7 @@ func FuzzDecodeVideos(f *testing.F) {
 	})
 }
 
-// checkFacts checks that the data of a video are plausible. This must be the case even if the answer was malformed.
+// checkFacts checks that the data of a video are plausible. Even a malformed answer must not give implausible data.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments} {
 		require.True(t, count == nil || *count >= 0)

@@ -13,9 +13,11 @@ var (
 	protoDuration = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,9})?)s$`)
 )
 
-// parseDuration parses a duration and returns it in seconds. videos.list returns ISO 8601 durations such as PT58S or P1DT2H3S, and P0D for
-// a live or upcoming video. batchGetStats returns protobuf durations such as 58s or 58.5s. parseDuration returns false for a malformed
-// duration, for an ISO 8601 duration without any part, and for years and months, which have no fixed length.
+// parseDuration parses a duration and returns it in seconds. videos.list returns ISO 8601 durations such as P1DT2H3S, and P0D for a live
+// or upcoming video. batchGetStats returns protobuf durations such as 58s or 58.5s.
+//
+// parseDuration returns false for a malformed duration, including PT without numbers, and for years and months, which have no fixed
+// length.
 func parseDuration(text string) (seconds float64, ok bool) {
 	if m := protoDuration.FindStringSubmatch(text); m != nil {
 		seconds, err := strconv.ParseFloat(m[1], 64)

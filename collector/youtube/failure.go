@@ -44,8 +44,8 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". It returns false for other reasons; the HTTP status
-// then gives the class.
+// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". It returns false for an unknown reason; the HTTP
+// status then gives the class.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
@@ -94,7 +94,7 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 	}
 	switch {
 	case budgetName == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
-		// This failure pauses only the budget of batchGetStats. The collector then uses the call of videos.list that Plan also offers.
+		// This failure pauses only the budget of batchGetStats. The collector then uses the other plan, which calls videos.list.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, budgetName, until

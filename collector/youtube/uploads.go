@@ -21,7 +21,7 @@ const (
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to the result with the account's profile. It requests as many pages as are needed for
+// addUploads adds the newest videos of an account to r, which already has the profile. It requests as many pages as are needed for
 // t.Depth videos, but stops when the reserved quota units are spent.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
@@ -64,7 +64,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 	return r, nil
 }
 
-// uploads is one page of the list of a channel's uploads.
+// uploads is one page of a channel's list of uploads.
 type uploads struct {
 	videos []ingest.FoundVideo
 	next   string // token of the next page; "" on the last page
@@ -84,7 +84,7 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 }
 
 // decodeUploads decodes an answer of playlistItems.list. The caller has checked its JSON with fetch.CheckJSON. It leaves out malformed
-// videos, and videos without a publishing date, because these are not published. It returns an error if all videos are malformed.
+// videos, and unpublished videos, which have no publishing date. It returns an error if all videos are malformed.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // embeds the time zone files, which may not be installed; quotas end at midnight in Pacific time
+	_ "time/tzdata" // embeds the time zones, because the quotas end at midnight in Pacific time and time zone files may not be installed
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
@@ -38,9 +38,8 @@ const (
 	batchSize       = 50 // maximum number of video or channel ids in one call
 	concurrentCalls = 4
 	defaultLimit    = 10_000
-	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. With a longer pause, fewer
-	// units are spent on refused calls. With a shorter pause, the source notices earlier that Google has enabled the method for the
-	// project.
+	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. A longer pause spends
+	// fewer units on refused calls. After a shorter pause, the source notices earlier that Google has enabled the method for the project.
 	statsPause    = 6 * time.Hour
 	handleTTL     = 10 * time.Minute // how long a handle is cached; short, because another process may have fetched a newer handle
 	handlesCached = 20_000
@@ -160,9 +159,11 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns how many such targets one call of Fetch can request. It returns false if the target is not a YouTube video or account with
-// a valid id or name. The number is 50 for videos. It is 50 for accounts whose channel id is known and for which one page of uploads is
-// enough, and 1 for other accounts.
+// Serves returns how many targets like t one call of Fetch can request. It returns false if the target is not a YouTube video or account
+// with a valid id or name.
+//
+// The number is 50 for videos, and for accounts whose channel id is known and whose uploads need only one page. It is 1 for all other
+// accounts.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -181,9 +182,9 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two plans for a batch of videos, the preferred plan first. One plan calls videos.list, and the other calls batchGetStats,
-// which has its own budget. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed.
-// If details are needed, it takes a second unit, for the handles of the channels. While YouTube refuses batchGetStats, Plan returns only
+// For a batch of videos, Plan returns two plans, the preferred one first: one calls videos.list, and the other calls batchGetStats, which
+// has its own budget. videos.list is preferred if details are needed, or if an earlier fetch of a video failed. If details are needed,
+// the plan with videos.list has a second unit, for the handles of the channels. While YouTube refuses batchGetStats, Plan returns only
 // the plan with videos.list.
 //
 // For a batch of accounts, Plan returns one plan, which has the maximum number of units that the accounts can cost.

@@ -232,7 +232,7 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestSource_callsVideosListFirstIfDetailsAreNeeded(t *testing.T) {
+func TestSource_prefersVideosListIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
@@ -437,7 +437,7 @@ func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	}
 }
 
-func TestSource_returnsTheClassTemporaryForVideosMissingFromAnUnexpectedAnswer(t *testing.T) {
+func TestSource_returnsTemporaryIfAnUnexpectedAnswerLacksAVideo(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{

@@ -22,12 +22,11 @@ const (
 // nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// Download writes a list or history to w in a format other than JSON. operationPath is the path of the operation, such as "/videos". In CSV and
-// NDJSON, Download reads all pages, and writes the line with the CSV column names only once. In other formats, it reads one page. Each part of
-// an answer is written as soon as it arrives.
+// Download writes a list or history to w in a format other than JSON. operationPath is the path of the operation, such as "/videos". In CSV
+// and NDJSON, Download reads all pages, and writes the CSV column names only once. In other formats, it reads one page.
 //
-// Download returns the headers of the last page. If operationPath is "/history/export", the header Exported-Until is the value of updated_since
-// for the next download.
+// Download returns the headers of the last page. For "/history/export", they include Exported-Until: the value of updated_since for the next
+// download.
 //
 // If a request fails before its answer begins, Download repeats it as New describes. If the answer breaks off later, Download returns an error,
 // because it has already written a part of the answer.

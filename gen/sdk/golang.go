@@ -75,7 +75,7 @@ func goOperations(clientFile string, operations []operation) (string, error) {
 type goGenerator struct {
 	files   *token.FileSet
 	structs map[string]*ast.StructType // the types that oapi-codegen generated; the key is the name of the type
-	senders map[string]*ast.FuncType   // a map from the names of operations to the functions that oapi-codegen generated to send their requests
+	senders map[string]*ast.FuncType   // the generated functions that send requests; the key is the name of the operation
 	out     bytes.Buffer
 }
 

@@ -123,14 +123,13 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// hasNoLastPage reports whether new entries are added at the end of a list, so that the list has no last page. The member next_cursor of such a
-// list is never null.
+// hasNoLastPage returns true for a list at whose end new entries are added. The member next_cursor of such a list is never null.
 func hasNoLastPage(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable
 }
 
-// resultSchema returns the schema of the JSON of the successful responses of an operation, or nil if they have no JSON.
+// resultSchema returns the schema of the JSON that an operation returns if it succeeds, or nil if it returns no JSON.
 func resultSchema(op *openapi3.Operation) *openapi3.SchemaRef {
 	var results openapi3.SchemaRefs
 	for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusMultiStatus, http.StatusUnprocessableEntity} {

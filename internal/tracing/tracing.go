@@ -69,8 +69,8 @@ func SetStatus(span trace.Span, code, minErrorCode int) {
 	}
 }
 
-// errorType returns the kind of an error: the class of a source's failure, the SQLSTATE of an error of PostgreSQL, "timeout", "cancelled",
-// or the type in Go.
+// errorType returns the kind of an error: the class of a source's failure, the SQLSTATE of an error of PostgreSQL, "timeout", "cancelled", or
+// the Go type of the error.
 func errorType(err error) string {
 	var classified interface{ ErrorType() string }
 	var fromPostgres interface{ SQLState() string }

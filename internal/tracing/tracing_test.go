@@ -46,7 +46,7 @@ func TestStart_allocatesNothingWithoutATrace(t *testing.T) {
 	}))
 }
 
-// statementError is an error of a statement, with its SQLSTATE and its text, like the errors of pgx.
+// statementError imitates an error of pgx: it has the SQLSTATE and the text of a failed statement.
 type statementError struct{ state, text string }
 
 func (e statementError) Error() string    { return e.text }

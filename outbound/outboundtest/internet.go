@@ -133,7 +133,7 @@ func NewLocalListener(t *testing.T) *LocalListener {
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
 // CountConnections stops the listener and returns how many connections to it were made. Before that, it makes a connection itself and waits
-// until the listener has closed this connection, so that all earlier connections are counted. The result does not include its own connection.
+// until the listener has closed this connection, so that all earlier connections are counted. The result does not include this connection.
 func (c *LocalListener) CountConnections(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {

@@ -116,15 +116,15 @@ func (s *NameServer) replyTo(message []byte) []byte {
 	owner := q.Name
 	if result.Via != "" {
 		via := dnsmessage.MustNewName(result.Via + ".")
-		reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.CNAMEResource{CNAME: via}})
+		reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: dnsRecordHeader(owner), Body: &dnsmessage.CNAMEResource{CNAME: via}})
 		owner = via
 	}
 	for _, addr := range result.Addrs {
 		switch {
 		case q.Type == dnsmessage.TypeA && addr.Is4():
-			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.AResource{A: addr.As4()}})
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: dnsRecordHeader(owner), Body: &dnsmessage.AResource{A: addr.As4()}})
 		case q.Type == dnsmessage.TypeAAAA && addr.Is6():
-			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: dnsRecordHeader(owner), Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
 		}
 	}
 	packed, err := reply.Pack()
@@ -134,7 +134,7 @@ func (s *NameServer) replyTo(message []byte) []byte {
 	return packed
 }
 
-// recordHeader returns the header of a DNS record about a host. The TTL of the record is 0, so that no resolver caches the record.
-func recordHeader(host dnsmessage.Name) dnsmessage.ResourceHeader {
+// dnsRecordHeader returns the header of a DNS record about a host. The TTL of the record is 0, so that no resolver caches the record.
+func dnsRecordHeader(host dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: host, Class: dnsmessage.ClassINET}
 }

@@ -53,9 +53,10 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older than
-	// Retention.Daily, any point of the same week is enough, except an imported weekly point. A stored point that was imported without counts
-	// does not prevent the import of counts.
+	// PointKept: the imported point is not stored, because the history keeps its own point with other counts for that day. A stored point that was
+	// imported without counts does not prevent the import of counts.
+	//
+	// For a day older than Retention.Daily, a point of any day of the week prevents the import, unless it is an imported weekly point.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -70,15 +71,12 @@ type ImportedVideo struct {
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list
-// must not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
+// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list must
+// not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
 //
-// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. A repeated
-// import changes nothing. The latest counts, the statistics, account_days and organisation_days are the same as if the points had been fetched
-// on their days.
-//
-// Import never replaces a measured point. It replaces an imported point that has no counts, and an imported weekly point if the import has a
-// later point of that week.
+// Import tracks the videos that the organisation does not have. They are first fetched at their scheduled time. Stopped videos stay stopped. Import
+// never replaces a measured point, and a repeated import changes nothing. The latest counts, statistics and daily sums are the same as if the points
+// had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
@@ -139,8 +137,8 @@ func (i *importing) firstDailyDay() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// checkVideos returns an error if a link is not the link of a video, or if points of a video are out of order, on the same UTC day or in the
-// future.
+// checkVideos returns an error if a link is not the link of a video. It also returns an error if the points of a video are out of order, on the same
+// UTC day or in the future.
 func (i *importing) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -309,9 +307,8 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If the import has only the account's id,
-// setHandlesByID finds or creates the account. A created account gets its id as the handle, because sources also report the id if an account has
-// no handle.
+// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If the import has only the account's id, setHandlesByID
+// finds or creates the account. The handle of a created account is its id: sources also report the id as the handle if an account has no handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {

@@ -58,8 +58,8 @@ func (v scenarioVideo) linkOf(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// trackAndFetch tracks the videos of a scenario. It fetches each point for which isWanted returns true, on the day of the point. A video is tracked
-// on the day of the first point that is fetched.
+// trackAndFetch tracks the videos of a scenario. It fetches each point for which isWanted returns true, on the day of the point. The tracking of a
+// video begins on the day of its first fetched point.
 func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, isWanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the second import can replace the only point of a day; the day then keeps its row in the sums
+			for _, day := range history(clean) { // if the second import replaces the only point of a day, the day's row with the sums is not deleted
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)

@@ -44,7 +44,7 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// addChange adds the amounts in c to the amounts that h has for the given day. They change the sums of this day and of all later days.
+// addChange adds c to the changes from the given day on. Such a change applies to the sums of that day and of all later days.
 func (h *history) addChange(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.addAmounts(c)
@@ -120,8 +120,10 @@ func (i *importing) updateDays() error {
 }
 
 // eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The days that have a row are storedDays, in
-// ascending order. The argument c has the amounts to add to the row of the day. The argument storedIndex is the position of this row in
-// storedDays. If the day has no row, storedIndex belongs to the last row before the day, or is -1 if there is none.
+// ascending order.
+//
+// The arguments of updateDay are the day, an index in storedDays, and the amounts to add to the row of the day. The index is that of the last stored
+// day up to this day, or -1 if there is none.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

@@ -134,8 +134,9 @@ func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that is stored for m.added[n]: for each count, the last known value in the week up to this
-// point. A count that no added point has comes from the stored weekly point. The second result is true if one of these points is rounded.
+// weekCounts returns the counts of the weekly point that is stored for m.added[n]: for each count, the last known value in the week up to this point.
+// If no added point of the week has a count, the value comes from the stored weekly point. The second result is true if any of these points is
+// rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -165,8 +166,8 @@ type step struct {
 	store.Counts
 }
 
-// toStep converts the stored point to a step: the counts of the point are the last known counts from this day on. A weekly point becomes a step on
-// the Monday of its week.
+// toStep converts the stored point to a step: the counts of the point are the last known counts from the day of the point on. A weekly point becomes
+// a step on the Monday of its week.
 func (s *storedPoint) toStep() step {
 	day := s.Day
 	if s.Weekly {
@@ -233,8 +234,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has this count, so the day of the latest count is unknown. Only the count of a point that is later than all stored
-			// points replaces it.
+			// No stored point has this count, so it is unknown from which day the latest count is. Replace the latest count only by the count of a
+			// point that is later than all stored points.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

@@ -68,7 +68,7 @@ type LoadPoint struct {
 }
 
 // Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of their
-// points. Of points that are older than Retention.Daily, Load writes one a week. The targets in the queue are due tomorrow.
+// points. If points are older than Retention.Daily, Load writes only one point a week. The targets in the queue are due tomorrow.
 //
 // Load skips collections and accounts whose id the organisation already has, and the videos of these accounts. So loading a batch a second time
 // changes nothing. The rows of organisation_days are correct only if Load wrote all data of the organisation.
@@ -255,7 +255,8 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status that Load writes for a video or account. The argument countedAt is the time of its last counts, or nil.
+// loadedStatus returns the fetch status that Load writes for a video or account. The argument countedAt is the time of the last counts, or nil if
+// there are none.
 func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
@@ -460,8 +461,8 @@ func (l *loading) writeRows() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches writes to the queue when each target was last fetched, and with how many views. It skips targets that a collector has already
-// fetched.
+// setLastFetches stores in the queue the time of each target's last fetch, and the views that this fetch reported. It skips targets that a collector
+// has already fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))

@@ -21,8 +21,8 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays adds the account's row of each day to l, and its sums to the organisation's days. A row has the sums of the last known counts of all
-// videos at the end of the day, and the last known number of followers.
+// addDays adds a row for each day of the account to l, and adds the account's daily sums to the sums of the organisation. A row has the sums of the
+// last known counts of all videos at the end of the day, and the last known number of followers.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {

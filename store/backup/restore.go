@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Restore reads a backup into an empty database of either engine. The table settings need not be empty. Restore first brings the schema to
-// the version of the backup. Then it inserts all rows in one transaction, and commits the transaction only if the checksum is right.
+// Restore reads a backup into an empty database of either engine. Only the table "settings" may have rows. Restore first brings the schema
+// to the version of the backup. Then it inserts all rows in one transaction, and commits the transaction only if the checksum is right.
 // Finally it updates the schema to the version of this program. It returns a *DamagedError for a damaged backup, and a *store.SchemaError
 // for a backup of a newer program.
 //
@@ -83,11 +83,11 @@ func prepareDatabase(ctx context.Context, d *db.DB, h Header) error {
 	return d.CreatePartitions(ctx, first, last)
 }
 
-// settings is the only table that may have rows before Restore, because a migration and the first start of a program write to it. Restore
-// replaces these rows.
+// The table "settings" is the only one that may have rows before Restore, because a migration and the first start of a program write to
+// it. Restore replaces these rows.
 const settings = "settings"
 
-// requireEmpty returns an error if a table other than settings has rows.
+// requireEmpty returns an error if a table other than "settings" has rows.
 func requireEmpty(ctx context.Context, d *db.DB) error {
 	tables, err := d.StoredTables(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ type loader struct {
 	bytes   int               // number of bytes of the texts in rows
 }
 
-// beginRestore prepares the transaction of a restore: it delays the checks of foreign keys, and deletes the rows of the table settings.
+// beginRestore prepares the transaction of a restore: it delays the checks of foreign keys, and deletes the rows of the table "settings".
 func (l *loader) beginRestore() error {
 	if err := db.DeferForeignKeys(l.tx); err != nil {
 		return err
@@ -179,9 +179,8 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows are too many or too large, so that they must be inserted before the next row is added. It
-// returns false if the collected rows and the next row are collections of the same organisation: such rows refer to each other, and must be
-// inserted with one call.
+// isFull returns true if the collected rows must be inserted before the next row is added, because they are too many or too large.
+// Collections of the same organisation refer to each other, so they are always inserted with one call.
 func (l *loader) isFull(next []any) bool {
 	if len(l.rows) == 0 {
 		return false

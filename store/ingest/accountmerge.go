@@ -12,9 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the
-// fetched target. compareForMerge decides which record is kept and gets the videos, daily points and collection memberships of the other record.
-// The tracking type and the start of tracking come from the record that was tracked first.
+// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the fetched
+// target.
+//
+// compareForMerge decides which record is kept. The kept record gets the videos, daily points and collection memberships of the other record. Its
+// tracking type and start of tracking come from the record that was tracked first.
 func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
 	into, from, tracking := fetched, other, *fetched
 	if compareForMerge(other, fetched) < 0 {
@@ -49,11 +51,11 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records so that the record to keep comes first:
+// compareForMerge orders duplicate records. The record to keep comes first. The first of these rules that distinguishes two records decides:
 //
-//   - a record that is or was tracked before a record that was never tracked
-//   - then a fetched record before an unfetched record
-//   - then an older record before a newer record
+//   - A record that is or was tracked precedes a record that was never tracked.
+//   - A fetched record precedes an unfetched record.
+//   - An older record precedes a newer record.
 func compareForMerge(a, b *store.Account) int {
 	trueFirst := func(a, b bool) int {
 		switch {

@@ -11,9 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts finds or creates the account record of each video whose source reported an author. The first result is a map from the key of the
-// video to this record. After the caller has written the videos, it must call updateHandles, which writes new handles of the accounts to the
-// other tables.
+// findAccounts returns the account record of each video for which the source reported an author. Missing records are created. The map key is the key
+// of the video. After writing the videos, the caller must call updateHandles: it writes new handles of the accounts to the other tables.
 func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
@@ -51,8 +50,8 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
 }
 
-// knownAccounts reads the accounts whose id or current handle is the id or handle of one of the authors. It returns the accounts
-// of each organisation, ordered by account id.
+// knownAccounts reads the accounts that match one of the authors by an id or by the current handle. It returns the accounts of each organisation,
+// ordered by account id.
 func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
 	for _, by := range []struct {

@@ -16,13 +16,12 @@ const (
 	minFullPage = 10 // a list with fewer videos contains all videos of the account, because every full page has at least this many
 )
 
-// listDepths are the list lengths to request, in order. The last list is the first one that reaches the last known upload, or that has fewer
-// videos than requested.
+// listDepths are the list lengths to request, in order, until a list reaches the last known upload or has fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// fourthOlderVideo returns the index of the fourth older video in the list, because the first three may be pinned to the top of the list. A
-// video is older if it was uploaded before the last list that was long enough to contain all new videos. If there was no such list yet, or if
-// the list has fewer than four older videos, fourthOlderVideo returns -1.
+// fourthOlderVideo returns the index of the fourth older video in the list, or -1 if there are fewer. The first three older videos do not count,
+// because they may be pinned to the top of the list. A video is older if it was uploaded before the last complete list. Before the first complete
+// list, no video is older.
 func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -59,10 +58,9 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	}), nil
 }
 
-// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough.
-//
-// A list is complete if it was long enough to contain all new videos. Before the first complete list, the tracking type decides how long the
-// list must be. After that, the list must reach back to the last complete list. If it does not, nextDepth returns the next length in listDepths.
+// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list, the
+// tracking type decides how long the list must be. After that, the list must reach back to the last complete list. If it does not, nextDepth returns
+// the next length in listDepths.
 func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -82,13 +80,13 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 	return 0
 }
 
-// videosToTrack returns the listed videos that the account's tracking type includes. These are the videos that were uploaded after tracking
-// began. As long as no list was long enough to contain all new videos, the newest videos are added, as many as store.ListDepths says.
+// videosToTrack returns the listed videos that the account's tracking type includes: all videos that were uploaded after tracking began, and, until
+// there is a complete list, also the first store.ListDepths videos of the list.
 //
-// A video without an upload date is never included if only new videos are tracked. Otherwise it is included in each of these cases:
+// If only new videos are tracked, a video without an upload date is not included. With another tracking type, it is included in each of these cases:
 //
 //   - All videos are tracked.
-//   - No earlier list was long enough to contain all new videos.
+//   - There was no complete list yet.
 //   - The collector requested one page, which is the default list length.
 //   - The index of the video in the list is lower than maxIndex.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {

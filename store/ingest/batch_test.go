@@ -58,7 +58,7 @@ func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T
 	})
 }
 
-func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(t *testing.T) {
+func TestAcknowledge_runsTheSameStatementsForEveryBatchSize(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		few := countBatchStatements(t, db, 1, 0, 50)

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// compareVideos copies the present values of videos. It returns a function that compares the videos with these values and adds events about
+// compareVideos copies the present values of videos. The function that it returns compares the copy with the changed videos, and adds events about
 // the changes.
 func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	if !w.events.IsRecordingAny() {
@@ -24,8 +24,8 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	}
 }
 
-// compareStates copies the present fetch statuses of videos. It returns a function that compares the videos with these statuses and adds events
-// about the changes. The function uses only the keys and the statuses of the videos.
+// compareStates copies the present fetch statuses of videos. The function that it returns compares the copy with the changed statuses, and adds
+// events about the changes. It uses only the keys and the statuses of the videos.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
 	if !w.events.IsRecordingAny() {
 		return func() error { return nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file deletes old rows of all tables except the tables of points. Each transaction deletes one batch of rows. So no statement holds
-// locks for long, and an interrupted run keeps the batches that it has deleted.
+// This file deletes old rows of all tables except the tables of points. Each transaction deletes one batch of rows. So no statement holds locks for
+// long, and an interrupted run can be continued.
 
 // timedRows lists tables whose rows expire: the name of the table, its key columns, and a SQL condition that selects expired rows. The
 // parameter of the condition is the current time minus Table.Retention.
@@ -19,8 +19,8 @@ var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// The column turn contains roughly the time, in microseconds, of the organisation's last request for a fetch from this source. The time is
-	// used to order the targets of the interactive lane: see queue.TakeTurns.
+	// The column "turn" is roughly the time, in microseconds, of the organisation's last request for a fetch from this source. It orders the targets
+	// of the interactive lane: see queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"sessions", "hash", "expires_at < ?"},

@@ -22,8 +22,8 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertFuncs returns a function for each table whose old rows are deleted. The key is the table's name. The function inserts a row that was
-// last used at the given time. Rows for different n have different keys.
+// insertFuncs returns a function for each table whose old rows are deleted. The key is the table's name. The function inserts a row that was last
+// used at the given time. The number n makes the keys of the rows different from the keys of another call.
 func insertFuncs(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

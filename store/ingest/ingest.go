@@ -68,9 +68,9 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next, or "" to keep the target's present Route. Answers is stored with the target: what the sources answered in
-	// this attempt so far, or nil if the attempt has ended. If Onward is true, the attempt continues with the source in Route, and the target
-	// stays in its lane.
+	// Route is the source to ask next, or "" to keep the target's present Route. If Onward is true, the attempt continues with the source in Route,
+	// and the target stays in its lane. Answers is what the sources have answered in this attempt so far, or nil if the attempt has ended. It is
+	// stored with the target.
 	Route   string
 	Answers *string
 	Onward  bool
@@ -90,12 +90,12 @@ type Outcome struct {
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the
-// targets are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the targets
+// are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
 //
-// An outcome can be written twice or late, because stored counts that are newer than fetchedAt stay. If another collector has claimed a target
-// in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and
-// returns a *store.DataKindError.
+// An outcome can be written twice or late: it does not replace counts that are newer than fetchedAt. If another collector has claimed a target in the
+// meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a
+// *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil

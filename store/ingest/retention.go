@@ -102,8 +102,8 @@ func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 	return nil
 }
 
-// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. For each daily point, the week must have a
-// weekly point of the same or a later day, with every count that the daily point has.
+// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. A daily point can be deleted if the weekly point of
+// its week is not older, and has every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -121,9 +121,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 	return nil
 }
 
-// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. A week that begins in one month and
-// ends in the next needs two runs, in any order: counts of later days replace counts of earlier days. A weekly point that already has the right
-// counts is not updated.
+// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. A week that begins in one month and ends in
+// the next needs two runs. Their order does not matter, because counts of later days replace counts of earlier days. A weekly point that already has
+// the right counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -164,9 +164,11 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// runInBatches divides the rows of a table into batches of one organisation each, ordered by id. For each batch, it calls processBatch in a
-// transaction. The call must process the rows with ids after afterID, up to and including lastID. It must store in batch how many points it
-// wrote and deleted. runInBatches adds these numbers to the report.
+// runInBatches divides the rows of a table into batches, ordered by id. All rows of a batch belong to one organisation. For each batch, it calls
+// processBatch in a transaction.
+//
+// processBatch must process the rows with ids after afterID, up to and including lastID. It must set batch to the numbers of points that it wrote and
+// deleted. runInBatches adds these numbers to the report.
 func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
 	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {

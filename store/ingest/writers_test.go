@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// failures is a log handler that collects failed statements, including statements of transactions that succeeded when they were repeated.
+// failures is a log handler that collects failed statements, even if a repetition of their transaction succeeded.
 type failures struct {
 	slog.Handler
 	mu  sync.Mutex

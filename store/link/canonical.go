@@ -22,8 +22,8 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountIDURL returns a link to an account by the platform's id of the account, not by its handle. Instagram has no such links, so for
-// Instagram id must be the handle. For TikTok, id can be a numeric id or a secUid.
+// AccountIDURL returns a link that contains the account's id on the platform instead of its handle. Instagram has no such links, so for
+// Instagram, id must be the handle. For TikTok, id can be a numeric id or a secUid.
 func AccountIDURL(p Platform, id string) string {
 	switch p {
 	case TikTok:

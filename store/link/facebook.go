@@ -102,14 +102,14 @@ func (a *address) parseFacebookPlayer() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookVideoLink returns the link of the video with the given id. The parameter name is the account's name in the link, or "" if it has none.
-func (a *address) facebookVideoLink(name, id string) (Link, *Error) {
+// facebookVideoLink returns the link of the video with the given id. accountName is the account's name in the link, or "" if the link has none.
+func (a *address) facebookVideoLink(accountName, id string) (Link, *Error) {
 	if !isFacebookID(id) {
 		return Link{}, a.refuseVideoID(id, facebookIDShape)
 	}
 	l := Link{Platform: Facebook, Kind: Video, ID: id, Canonical: "https://www.facebook.com/reel/" + id}
-	if isFacebookName(name) && !consistsOf(name, 1, 20, isDigit) {
-		l.Handle = FoldUsername(name)
+	if isFacebookName(accountName) && !consistsOf(accountName, 1, 20, isDigit) {
+		l.Handle = FoldUsername(accountName)
 	}
 	return l, nil
 }
@@ -155,8 +155,8 @@ func (a *address) facebookShareLink() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the code in
-// the path, as in /v/CODE. The parameter ending is the end of the canonical link: "/" or "".
+// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the
+// code in the path, as in /v/CODE. ending is the end of the canonical link: "/" or "".
 func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
 	if len(a.parts) == 2 && consistsOf(code, 1, 5, isAlnum) {

@@ -22,10 +22,10 @@ func linksOfOtherHosts() []refusedLink {
 		{"host that begins with the name of a platform", "https://tiktok.community" + path, other, "tiktok.community"},
 		{"platform host as a subdomain of another site", "https://tiktok.com.evil.net" + path, other, "tiktok.com.evil.net"},
 		{"www.tiktok.com as a subdomain of another site", "https://www.tiktok.com.evil.net" + path, other, "evil.net"},
-		{"platform host as the user name of another site", "https://tiktok.com@evil.net" + path, other, "evil.net"},
-		{"platform host as the user name of another site, without a scheme", "tiktok.com@evil.net" + path, other, "evil.net"},
-		{"platform host and port as the user name and password of another site", "https://www.tiktok.com:443@evil.net" + path, other, "evil.net"},
-		{"platform host with an encoded slash, as the user name of another site", "https://www.tiktok.com%2F@evil.net" + path, other, "evil.net"},
+		{"platform host as the user name in a link of another site", "https://tiktok.com@evil.net" + path, other, "evil.net"},
+		{"platform host as the user name in a link of another site, without a scheme", "tiktok.com@evil.net" + path, other, "evil.net"},
+		{"platform host and port as the user name and password in a link of another site", "https://www.tiktok.com:443@evil.net" + path, other, "evil.net"},
+		{"platform host with an encoded slash, as the user name in a link of another site", "https://www.tiktok.com%2F@evil.net" + path, other, "evil.net"},
 		{"platform host before a backslash and the host of another site", `https://www.tiktok.com\@evil.net` + path, other, "evil.net"},
 		{"platform host in the path of another site", "https://evil.net/www.tiktok.com" + path, other, "evil.net"},
 		{"platform host in the query of another site", "https://evil.net/?u=https://www.tiktok.com" + path, other, "evil.net"},
@@ -69,7 +69,7 @@ func linksOfOtherHosts() []refusedLink {
 	}
 }
 
-func notWebAddresses() []refusedLink {
+func invalidWebAddresses() []refusedLink {
 	const bad = link.InvalidURL
 	const path = "/@user/video/" + tiktokID
 	return []refusedLink{

@@ -58,24 +58,24 @@ func (a *address) parseInstagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideoLink returns the link of the post with the given code. The pathWord is the path part before the code, such as "p" or "reel". The same
-// post has links with each of these words. The canonical link has "reel" if pathWord is "reel" or "reels", and "p" otherwise. The parameter
-// name is the account's name in the link, or "" if it has none.
-func (a *address) instagramVideoLink(name, pathWord, code string) (Link, *Error) {
+// instagramVideoLink returns the link of the post with the given code. accountName is the account's name in the link, or "" if the link has none.
+// pathWord is the path part before the code, such as "p" or "reel". The same post has links with each of these words. The canonical link has "reel"
+// if pathWord is "reel" or "reels", and "p" otherwise.
+func (a *address) instagramVideoLink(accountName, pathWord, code string) (Link, *Error) {
 	if len(code) > privateSuffixLength && consistsOf(code, 1, 2*privateSuffixLength, isIDCharacter) {
 		code = code[:len(code)-privateSuffixLength]
 	}
 	if !consistsOf(code, 10, longCodeLength, isIDCharacter) {
 		return Link{}, a.refuseVideoID(code, instagramCodeShape)
 	}
-	if !isInstagramName(name) {
-		name = ""
+	if !isInstagramName(accountName) {
+		accountName = ""
 	}
 	canonical := "https://www.instagram.com/p/" + code + "/"
 	if pathWord == "reel" || pathWord == "reels" {
 		canonical = "https://www.instagram.com/reel/" + code + "/"
 	}
-	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
+	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(accountName), Canonical: canonical}, nil
 }
 
 // instagramAccountLink returns the link of the account with the given username.

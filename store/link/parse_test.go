@@ -34,7 +34,7 @@ func allAcceptedLinks() []acceptedLink {
 
 func allRefusedLinks() []refusedLink {
 	var all []refusedLink
-	for _, table := range [][]refusedLink{tiktokRefusedLinks(), instagramRefusedLinks(), youtubeRefusedLinks(), facebookRefusedLinks(), linksOfOtherHosts(), notWebAddresses()} {
+	for _, table := range [][]refusedLink{tiktokRefusedLinks(), instagramRefusedLinks(), youtubeRefusedLinks(), facebookRefusedLinks(), linksOfOtherHosts(), invalidWebAddresses()} {
 		all = append(all, table...)
 	}
 	return all
@@ -94,8 +94,8 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	}
 }
 
-// resultOfCanonical returns the result that Parse must return for the canonical link of l. This is l, but without the handle for a video of
-// Instagram or Facebook, because the canonical links of these videos do not contain the handle.
+// resultOfCanonical returns the result that Parse must return for the canonical link of l. It is l itself. For a video of Instagram or
+// Facebook, it is l without the handle, because the canonical links of these videos do not contain the handle.
 func resultOfCanonical(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""

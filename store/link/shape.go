@@ -16,7 +16,7 @@ func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A
 // which the platforms use for ids with letters.
 func isIDCharacter(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// consistsOf reports whether s has minLength to maxLength bytes, and the function isAllowed returns true for each of them.
+// consistsOf reports whether s has minLength to maxLength bytes, and whether the function isAllowed returns true for each of them.
 func consistsOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
 	if len(s) < minLength || len(s) > maxLength {
 		return false

@@ -170,7 +170,7 @@ func isTikTokHandle(s string) bool {
 	return consistsOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isSecUID reports whether s has the form of a secUid, a text that identifies a TikTok account like its numeric id.
+// isSecUID reports whether s has the form of a secUid, a text that identifies a TikTok account, as its numeric id does.
 func isSecUID(s string) bool {
 	return strings.HasPrefix(s, "MS4wLjAB") && consistsOf(s, 40, 120, isIDCharacter)
 }

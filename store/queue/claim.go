@@ -29,8 +29,8 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles has at most claimedHandles other account handles. They are from the links with which organisations track a video. The handle that was
-	// sent or tried longest ago comes first. The handle "" stands for links without a handle.
+	// Handles are further handles of the account, at most claimedHandles. They come from the links with which organisations track the video. The
+	// handle that was sent or tried longest ago comes first. The handle "" stands for links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -181,9 +181,9 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront is the number of due targets of the interactive lane that a claim compares. They are the first targets of the lane. If at most
-// waitingFront organisations wait, the first target of each of them is compared.
-const waitingFront = 1000
+// comparedTargets is how many due targets of the interactive lane a claim compares: those with the lowest turns. If at most comparedTargets
+// organisations wait, the first target of each of them is compared.
+const comparedTargets = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
 // leaves out targets that a collector has claimed and targets whose last fetch failed.
@@ -195,7 +195,7 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 			idle = " AND held.targets IS NULL"
 		}
 		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That index does not return the rows in the order of the
-		// column turn.
+		// column "turn".
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by
@@ -203,7 +203,7 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
    AND t.turn <= COALESCE((SELECT f.turn FROM fetch_targets f WHERE f.bucket = ? AND f.route = ? AND f.lane = 0 AND +f.next_at <= ? AND f.kind IN ?
      ORDER BY f.turn LIMIT 1 OFFSET ?), ?)`+idle+`
  ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
-			Bucket, r.Route, Bucket, r.Route, dueBy, r.Kinds, Bucket, r.Route, dueBy, r.Kinds, waitingFront-1, int64(math.MaxInt64), limit).Scan(&found).Error
+			Bucket, r.Route, Bucket, r.Route, dueBy, r.Kinds, Bucket, r.Route, dueBy, r.Kinds, comparedTargets-1, int64(math.MaxInt64), limit).Scan(&found).Error
 		return found, err
 	}
 	early := ""
@@ -227,9 +227,9 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, and sets in each the handles from
-// the links of the organisations that track it. If a target was requested after the claim read it, dropOrphans does not delete it, because the
-// request may have added a subscription.
+// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, with the handles from the links of
+// the organisations that track them. A target that was requested after the claim read it is not deleted, because the request may have added a
+// subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -272,8 +272,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out the handle that t.Handle has already,
-// unless t.Handle is "". It does nothing if t is an account.
+// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out the handle that is already in t.Handle,
+// unless t.Handle is empty. It does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -286,7 +286,7 @@ func (t *Target) setHandles(all []claimedHandle) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // the handle "" moves to the second place, because a source that needs a handle cannot use ""
+	case len(t.Handles) > 1 && t.Handles[0] == "": // an empty handle moves to the second place, because a source that needs a handle cannot use it
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

@@ -19,15 +19,15 @@ import (
 // at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair queueing with
 // equal weights.
 
-// orgTurn is a row of org_turns. In the interactive lane of a source, each target has a turn, and the target with the lowest turn is claimed first.
-// The column turn has the highest turn that a target of the organisation has got so far.
+// orgTurn is a row of org_turns. In the interactive lane of a source, each target has a turn, and the target with the lowest turn is claimed
+// first. The column "turn" has the highest turn that a target of the organisation has got so far.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Turn           int64
 }
 
-// TurnKey identifies the targets that share one sequence of turns: the targets of one organisation that the source Route fetches. A turn
+// TurnKey identifies one sequence of turns. The targets that the source Route fetches for one organisation share a sequence. A turn
 // orders the targets of the interactive lane.
 type TurnKey struct {
 	Route        string
@@ -67,8 +67,8 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets two fields of each entry. The field route is the source that is asked first for the entry's platform and kind. The field turn is
-// for the interactive lane, where the entry with the lowest turn is served first.
+// routeEntries sets the fields "route" and "turn" of each entry. The route is the source that is asked first for the entry's platform and kind.
+// Only an entry in the interactive lane gets a turn: the entry with the lowest turn is served first.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -91,9 +91,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the turn after which the next turn of the key k follows. In the interactive lane, the target with the lowest turn is served
-// first. If no target waits in the lane, lastTurn returns the current time in microseconds. Otherwise it returns the greater of two numbers: the
-// last turn of k, and the lowest turn of a waiting target minus one.
+// lastTurn returns a turn: the next turn of the key k is this turn plus one. If no target waits in the interactive lane, it is the current time
+// in microseconds. Otherwise it is the last turn of k, but at least the lowest turn of a waiting target minus one.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

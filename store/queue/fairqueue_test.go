@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fetchInteractive claims up to limit TikTok videos in the interactive lane, advances the clock by fetchTime, and stores a result for each video. It
+// fetchInteractiveTargets claims up to limit TikTok videos in the interactive lane, advances the clock by fetchTime, and stores a result for each video. It
 // returns the external ids of the videos.
-func fetchInteractive(t *testing.T, db *storetest.DB, limit int, fetchTime time.Duration) []string {
+func fetchInteractiveTargets(t *testing.T, db *storetest.DB, limit int, fetchTime time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
@@ -34,22 +34,22 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		for n := range 10 { // ten requests, because a request schedules at most 50 links with the highest priority
+		for n := range 10 { // ten requests, because only 50 links of a request are scheduled with the highest priority
 			storetest.Track(t, burst, storetest.ClipsFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
 		// Serve 16 targets in two seconds, like a source that answers in a second and has eight concurrent calls.
 		for range 6 {
-			require.Len(t, fetchInteractive(t, db, 16, 2*time.Second), 16)
+			require.Len(t, fetchInteractiveTargets(t, db, 16, 2*time.Second), 16)
 		}
 		tracked := db.Clock.Now()
 		storetest.Track(t, single, storetest.Clip(t, 900))
-		fetchInteractive(t, db, 16, 2*time.Second)
+		fetchInteractiveTargets(t, db, 16, 2*time.Second)
 		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.Clip(t, 900)).LatestViews)
 		require.LessOrEqual(t, db.Clock.Now().Sub(tracked), 5*time.Second)
 
 		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
-		served := fetchInteractive(t, db, 16, 2*time.Second)
+		served := fetchInteractiveTargets(t, db, 16, 2*time.Second)
 		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
 		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets must get equally many fetches")
 	})
@@ -77,7 +77,7 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 				db.Clock.Advance(time.Millisecond)
 				continue
 			}
-			served := fetchInteractive(t, db, limit, time.Second)
+			served := fetchInteractiveTargets(t, db, limit, time.Second)
 			most, least := 0, limit
 			for i := range waiting {
 				count := 0
@@ -131,7 +131,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim must include neither targets that are due later nor retries")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Empty(t, again.Targets, "targets that are due soon must not be claimed without due targets, or while another claim has them")
+		require.Empty(t, again.Targets, "a claim without due targets must not take targets that are due soon, and no claim may take targets of another claim")
 
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(59*time.Minute)))
 		db.Clock.Set(now.Time().Add(55 * time.Minute))

@@ -23,9 +23,9 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob gives the caller the right to run a job for leaseTime, if the job is due. It returns false if the job is not due or if another process has
-// leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock that is ahead could block
-// the job for a long time.
+// ClaimJob gives the caller the right to run a job for leaseTime, if the job is due. It returns false if the job is not due or if another
+// process has leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is
+// ahead could block the job for a long time.
 func (s *Queue) ClaimJob(ctx context.Context, name string, leaseTime time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return held, false, err
@@ -53,8 +53,8 @@ func (l JobLease) Finish(ctx context.Context, nextDue time.Time) error {
 	return l.saveDueTime(ctx, db.InstantOf(nextDue), nil)
 }
 
-// saveDueTime stores when the job is due next, and the new token of its lease, or nil if the lease ends. It returns ErrLeaseLost if another process
-// has leased the job.
+// saveDueTime stores the time at which the job is due next, and the token of its lease. A nil token means that the lease ends. It returns
+// ErrLeaseLost if another process has leased the job.
 func (l JobLease) saveDueTime(ctx context.Context, next db.Instant, token *uuid.UUID) error {
 	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)

@@ -80,12 +80,12 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of a table with the tiers of the organisations that track the targets in the list u. The list u is given
-// by its SQL text and its parameters.
+// subscriberTable returns the name of a table with the tiers of the organisations that track the targets in the list u. The parameters list
+// and args are the SQL text of this list and its arguments.
 //
-// Usually the table is organisations, and text is "". On Citus, subscriberTable reads the tiers first. The table is then a list of these
-// tiers, which text and tiersArgs define. The caller must insert text after the list u. This is necessary because organisations is a
-// reference table, and the queue is on the coordinator. If a statement joins both, Citus does not use the indexes of the queue.
+// Without Citus, the table is organisations, and text is "". On Citus, a statement that joins organisations (a reference table) with the
+// queue (tables of the coordinator) would not use the indexes of the queue. So subscriberTable reads the tiers first, and the table is a
+// list of these tiers, which text and tiersArgs define. The caller must insert text after the list u.
 func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil

@@ -275,7 +275,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 
 // Two of three subscribers stop at the same time. The transaction that ends last must see that the other transaction deleted its
 // subscription.
-func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoStopConcurrently(t *testing.T) {
+func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoSubscribersStopConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)

@@ -68,8 +68,8 @@ const (
 	KindAccount Kind = "account"
 )
 
-// Bucket is the value of the column bucket in all rows of the queue's tables. The column could divide the queue into shards. Decision 90
-// says why the queue is not divided, not even on Citus.
+// Bucket is the value of the column "bucket" in all rows of the queue's tables. The column could divide the queue into shards. Decision
+// 90 says why the queue is not divided, not even on Citus.
 const Bucket = 0
 
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.

@@ -203,7 +203,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		third := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, later, *third.Targets[0].FetchedAt)
 		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "a call without details must not change the time of the last details")
-		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count must delete the note on the last such count")
+		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count must delete the note on an earlier suspicious count")
 
 		failed := storetest.Outcome(db, third.Targets[0], ingest.VideoFacts{})
 		failed.Facts, failed.NextAt = nil, failed.NextAt.Add(-24*time.Hour)

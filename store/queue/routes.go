@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes changes targets of the platform and kind of r. If the next source of a target is not in sources, resetRoutes sets it to r.Route and
-// deletes the stored answers of the target. Each transaction changes one range of external ids.
+// resetRoutes changes those targets of the platform and kind of r whose next source is not in sources. It sets their next source to r.Route and
+// deletes their stored answers. Each transaction changes one range of external ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

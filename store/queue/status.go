@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; the field Targets of the keys is 0
+	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; in the keys, the field Targets is 0
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus

@@ -22,8 +22,8 @@ type block struct {
 // two uses.
 type use struct {
 	alias       string // the alias, or the name of the table
-	distributed bool   // the table has the class Distributed
-	bound       bool   // the conditions require that organisation_id of the table equals a parameter
+	distributed bool   // true if the table has the class Distributed
+	bound       bool   // true if the conditions require that organisation_id of the table equals a parameter
 }
 
 // derived is a subquery in the FROM clause. It can refer to the other tables of that FROM clause only if the keyword LATERAL precedes it.
@@ -156,8 +156,8 @@ func parseJoin(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// parseTable parses one table, subquery or group of joins in parentheses, with its alias. It begins at nodes[i] of a FROM clause. It adds what it
-// finds to the block, and returns the index of the next node.
+// parseTable parses a table, a subquery, or a group of joins in parentheses, with its alias. It begins at nodes[i] of a FROM clause. It adds the
+// tables, subqueries and conditions to the block, and returns the index of the next node.
 func (b *block) parseTable(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].isKeyword("only", "lateral") {
@@ -232,37 +232,41 @@ func isParameterList(query []node) bool {
 	selected, arguments := query[1:from], query[from+2].kids
 	switch {
 	case query[from+1].isKeyword("unnest"):
-		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(splitAt(arguments, isComma), isNotArrayParameter)
+		return len(selected) == 1 && selected[0].isMark("*") && allMatch(splitAt(arguments, isComma), isArrayParameter)
 	case query[from+1].isKeyword("json_each"):
 		_, isParameter := parseParameter(arguments)
-		return isParameter && !slices.ContainsFunc(splitAt(selected, isComma), isNotJSONMember)
+		return isParameter && allMatch(splitAt(selected, isComma), isJSONMember)
 	}
 	return false
 }
 
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNotArrayParameter returns false if the nodes are (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
-func isNotArrayParameter(nodes []node) bool {
+// allMatch returns true if match returns true for every part.
+func allMatch(parts [][]node, match func([]node) bool) bool {
+	return !slices.ContainsFunc(parts, func(part []node) bool { return !match(part) })
+}
+
+// isArrayParameter returns true if the nodes are (SELECT CAST(? AS type[])) or CAST(? AS type[]).
+func isArrayParameter(nodes []node) bool {
 	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].isKeyword("select") {
 		nodes = nodes[0].kids[1:]
 	}
 	if len(nodes) != 2 || !nodes[0].isKeyword("cast") {
-		return true
+		return false
 	}
 	cast := nodes[1].kids
 	end := len(cast) - 2
-	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
+	return end >= 3 && cast[end].isMark("[") && cast[end+1].isMark("]") && isCast(cast[:end], 1) && cast[0].kind == parameterNode
 }
 
-// isNotJSONMember returns false if the nodes are CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns
-// true for everything else.
-func isNotJSONMember(nodes []node) bool {
+// isJSONMember returns true if the nodes are CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list.
+func isJSONMember(nodes []node) bool {
 	if len(nodes) != 2 || !nodes[0].isKeyword("cast") {
-		return true
+		return false
 	}
 	cast := nodes[1].kids
-	return !isCast(cast, 3) || !cast[0].isKeyword("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
+	return isCast(cast, 3) && cast[0].isKeyword("value") && cast[1].isMark("->>") && cast[2].kind == literalNode
 }
 
 // isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index. After AS there must be only words,

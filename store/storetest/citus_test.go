@@ -54,7 +54,7 @@ func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
 }
 
-// If a statement joins tables of the queue with the reference table organisations, Citus reads the tables of the queue without their indexes.
+// If a statement joins tables of the queue with the reference table "organisations", Citus reads the tables of the queue without their indexes.
 // Both organisations track this video. Its lane must change in the same way as on PostgreSQL without Citus.
 func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	t.Parallel()

@@ -66,8 +66,9 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBefore runs f once, just before the next statement that contains the fragment, and concurrently with the test. It passes a second Store to f,
-// like that of another process. The statement continues when f has returned or waits for a lock. The returned function waits until f has returned.
+// RunBefore starts f in a goroutine just before the next statement that contains the fragment. It passes a second Store to f, like that of
+// another process. The statement continues when f has returned or waits for a lock. The function that RunBefore returns waits until f has
+// returned.
 func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})

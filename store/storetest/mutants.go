@@ -9,10 +9,9 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern is matched with two parts of a statement: the text before a condition or column, and the text that ends with it. If one of
-	// them matches, CheckStatement does not require this condition or column, because its table also serves statements about all organisations.
-	// For example, the queue reads fetch_subscriptions for all organisations, and tokens and share pages are found before the organisation is
-	// known.
+	// sharedPattern matches if a condition or column belongs to a table that also serves statements about all organisations, so that
+	// CheckStatement does not require it. The pattern is applied to the text before the condition or column, and to the text that ends with it.
+	// For example, tokens and share pages are found before the organisation is known.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

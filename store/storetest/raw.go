@@ -27,8 +27,8 @@ func (db *DB) Raw(t testing.TB) *sql.DB {
 	return db.raw
 }
 
-// closeRaw closes the pool that Raw returned, if any.
-func (db *DB) closeRaw() error {
+// closeRawPool closes the pool that Raw returned, if any.
+func (db *DB) closeRawPool() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.raw == nil {
@@ -80,6 +80,6 @@ func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 func QueryText(t testing.TB, url, query string) []string {
 	t.Helper()
 	db := &DB{URL: url}
-	defer func() { require.NoError(t, db.closeRaw()) }()
+	defer func() { require.NoError(t, db.closeRawPool()) }()
 	return Column[string](t, db, query)
 }

@@ -303,22 +303,22 @@ func checkInsert(nodes []node, outer *block) error {
 	if distributed {
 		target.addInsertedOrganisations(nodes[columns].kids, source)
 	}
-	if distributed && outer.isRouted() && !source[0].isKeyword("values") && !selectsDistributed(source, outer) {
+	if distributed && outer.isRouted() && !source[0].isKeyword("values") && !selectsDistributedTable(source, outer) {
 		return fmt.Errorf("an INSERT into %s selects rows without restricting them to one organisation", target.uses[0].alias)
 	}
 	return nil
 }
 
-// selectsDistributed returns true if the FROM clause of a SELECT contains a distributed table, either directly or in a subquery of the FROM
+// selectsDistributedTable returns true if the FROM clause of a SELECT contains a distributed table, either directly or in a subquery of the FROM
 // clause.
-func selectsDistributed(nodes []node, outer *block) bool {
+func selectsDistributedTable(nodes []node, outer *block) bool {
 	from, b := keywordAt(nodes, "from"), &block{outer: outer}
 	if from == len(nodes) {
 		return false
 	}
 	end := from + keywordAt(nodes[from:], "where", "group", "order", "limit")
 	return b.parseFrom(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *use) bool { return u.distributed }) ||
-		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributed(d.query, outer) }))
+		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributedTable(d.query, outer) }))
 }
 
 // checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.

@@ -22,7 +22,7 @@ type Series struct {
 	Daily, Weekly map[store.Date]store.Counts
 }
 
-// WithoutProvenance returns points without their source, fetch time and quality. The quality "interpolated" is kept.
+// WithoutProvenance returns copies of the points without source, fetch time and quality. Only the quality "interpolated" is kept.
 func WithoutProvenance(points []store.Point) []store.Point {
 	out := slices.Clone(points)
 	for i := range out {

@@ -92,8 +92,8 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// closure matches the last part of the name of a closure or a generic function. inlined matches the beginning of the name of a function
-// that the compiler has inlined: there, the name has the caller before the function.
+// closure matches the last part of the name of a closure or a generic function. inlined matches the name of the caller, which precedes
+// the name of a function that the compiler has inlined.
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)

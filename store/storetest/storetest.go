@@ -112,7 +112,7 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{Engine: engine}}
 	db.Store = db.Open(t)
 	db.Queue, db.Writer = db.Store.Queue, ingest.New(db.Store)
-	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })
+	t.Cleanup(func() { require.NoError(t, db.closeRawPool()) })
 	return db
 }
 

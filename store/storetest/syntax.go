@@ -158,9 +158,9 @@ func (p *parser) readNode() (node, error) {
 	case c == '$':
 		return node{}, errors.New("a string between dollar signs is not allowed")
 	case isDigit(c):
-		return node{kind: literalNode, text: p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
-	case isWord(c):
-		text := strings.ToLower(p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
+		return node{kind: literalNode, text: p.readWhile(func(c byte) bool { return canBeginWord(c) || isDigit(c) || c == '.' })}, nil
+	case canBeginWord(c):
+		text := strings.ToLower(p.readWhile(func(c byte) bool { return canBeginWord(c) || isDigit(c) || c == '$' }))
 		if text == "e" && strings.HasPrefix(p.unreadText(), "'") {
 			return node{}, errors.New("a string with escapes (E'…') is not allowed")
 		}
@@ -203,8 +203,8 @@ func (p *parser) readWhile(is func(byte) bool) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isWord returns true if a word can begin with the byte c.
-func isWord(c byte) bool {
+// canBeginWord returns true if a word can begin with the byte c.
+func canBeginWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 

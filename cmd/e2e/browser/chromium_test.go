@@ -127,7 +127,7 @@ func (b *tab) runSteps(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireNoPageErrors requires that pages caused no errors. They must have sent requests only to the given origin, such as
+// requireNoPageErrors requires that pages caused no errors, and sent no requests to other origins than the given one, such as
 // http://127.0.0.1:8080.
 func (b *tab) requireNoPageErrors(origin string) {
 	b.t.Helper()

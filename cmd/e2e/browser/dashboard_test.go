@@ -64,7 +64,7 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
 }
 
-// pictureVideos are the videos in the screenshots for docs/screenshots, in place of hostileVideos.
+// pictureVideos take the place of hostileVideos in the screenshots for docs/screenshots.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},

@@ -300,7 +300,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 	})
-	t.Run("an empty PostgreSQL database must be migrated only with MigrateAny", func(t *testing.T) {
+	t.Run("Open must migrate an empty PostgreSQL database if it gets MigrateAny, and refuse it otherwise", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.NewEmptyURL(t, "postgres")
 		var schema *store.SchemaError

@@ -76,7 +76,7 @@ func writeSlowly(c net.Conn) time.Duration {
 
 // A proxy can open a connection just before the server begins to shut down, and send its first request just after that. The server must answer this
 // request.
-func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *testing.T) {
+func TestServe_answersRequestsOnOpenConnectionsDuringShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dial, stop := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))

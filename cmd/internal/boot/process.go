@@ -42,7 +42,8 @@ const (
 	memoryLimit = 512 << 20
 )
 
-// reduceGarbageCollection makes Go collect garbage less often, with the values gcPercent and memoryLimit.
+// reduceGarbageCollection makes Go collect garbage less often. It sets gcPercent and memoryLimit, except if the environment sets other
+// values.
 func reduceGarbageCollection() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -20,7 +20,8 @@ func RunAll(ctx context.Context, services ...Service) error {
 		stop func()
 		done chan error
 	}
-	// The services must stop one after the other. So cancelling ctx must not cancel their contexts. RunAll cancels these one by one.
+	// The services must stop one after the other, so the end of ctx must not end their contexts. RunAll cancels the contexts of the services
+	// one by one.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

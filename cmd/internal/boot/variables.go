@@ -56,7 +56,7 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors is the maximum edit distance between an unknown variable and the known variable that its error suggests.
+// maxTypingErrors is the largest edit distance between an unknown variable and a known one that the error message suggests instead.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

@@ -24,8 +24,8 @@ var (
 	labelName       = regexp.MustCompile(`\w+`)
 )
 
-// The alerts in docs/alerts.yml must use only metrics that a server exports. A stopped collector exports no metrics. So an alert on the metrics
-// of collectors would not fire if all collectors have stopped.
+// The alerts in docs/alerts.yml must not use metrics that only collectors export. A stopped collector exports no metrics, so such an alert
+// would not fire if all collectors have stopped.
 func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "alerts.yml"))

@@ -46,9 +46,9 @@ type StatusCount struct {
 	Targets  int64             `json:"targets"`
 }
 
-// Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper bounds
-// for percentiles of these ages. Such a bound is null if no target was fetched yet, or if the percentile is above the largest age in
-// queue.FreshWithin.
+// Freshness says how old the numbers of active targets are. It is about the targets of one platform and kind (video or account). P50, P95 and
+// P99 are upper bounds for percentiles of the ages. A bound is null if no target was fetched yet, or if the percentile is above the largest
+// age in queue.FreshWithin.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
@@ -113,7 +113,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: []SourceStatus{}, Statuses: make([]StatusCount, len(c.Statuses))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platformCounts(c), Sources: []SourceStatus{}, Statuses: make([]StatusCount, len(c.Statuses))}
 	for i, n := range c.Statuses {
 		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
 	}
@@ -194,8 +194,8 @@ var (
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-// platforms returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
-func platforms(c queue.CollectingState) []Platform {
+// platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
+func platformCounts(c queue.CollectingState) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
@@ -218,9 +218,8 @@ func platforms(c queue.CollectingState) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers. The parameter p is a fraction, such as 0.95. The
-// bound is the smallest age in queue.FreshWithin such that at least the fraction p of the fetched targets have numbers of this age or younger.
-// percentile returns nil if there is no such age, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers, such as the 95th if p is 0.95. The bound is the
+// next higher age in queue.FreshWithin. It is nil if the percentile is above all ages in this list, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {

@@ -122,7 +122,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 }
 
 // A failed read of the status can take as long as a successful read. So the monitor must also cache the error of a failed read.
-func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
+func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	reads := 0
@@ -197,7 +197,7 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "/status must respond with 503 until a status was read")
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1, "while the database hangs, only reeltally_database_up must be exported")
+	require.Len(t, families, 1, "while the database hangs, no other metric of the database than reeltally_database_up may be exported")
 	blocked.Store(false)
 	close(hang)
 	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)

@@ -149,7 +149,7 @@ func saveJSON(dir, name string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// removeFiles deletes the files of a finished migration, and the folder if it is empty then.
+// removeFiles deletes the files of a finished migration. If the folder is then empty, it deletes the folder too.
 func removeFiles(dir string) error {
 	var errs []error
 	for _, name := range append([]string{identityFile, historiesFile, stateFile}, listFiles...) {

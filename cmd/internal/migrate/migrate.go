@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// demoSource is the name of the source that the database stores with made-up numbers.
+// demoSource is the name of the source that marks made-up numbers in the database.
 const demoSource = store.SandboxSource
 
 // Stage names what a migration is doing, to show its progress.
@@ -187,8 +187,8 @@ type place struct {
 // createCollections creates copies of the remote server's collections, parents before children. The result is a map from the id of a collection
 // on the remote server to its id in this database.
 //
-// A collection is not created if this database already has one at the same place: with the same parent, name and number. So a repeated
-// migration creates no collection twice.
+// If this database already has a collection with the same parent, name and number, no copy is created. So a repeated migration creates no
+// collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {

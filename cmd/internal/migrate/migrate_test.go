@@ -131,7 +131,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 				require.Len(t, points, 1, "a point that is older than dailyDays must be left out if the service does not say whether it was measured")
 				require.EqualValues(t, 1, summary.Unmarked)
 			}
-			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "the parameter include must be sent only to ReelTally servers, because hosted services do not have it")
+			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "the parameter include must not be sent to hosted services, because they do not have it")
 		}
 	})
 }

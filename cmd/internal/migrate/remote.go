@@ -207,9 +207,8 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
-// an entry only once, even if it is on two pages. The function idOf returns the id of an entry. listAll requests the oldest entries first,
-// because new entries then come at the end and do not move the others.
+// listAll requests all pages of a list and returns their entries. The function idOf returns the id of an entry. If an entry is on two pages,
+// because it moved while the pages were read, listAll returns it only once. The oldest entries come first, so new entries do not move them.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}

@@ -24,7 +24,7 @@ type firstVideo struct {
 // video that became private, and a video with a gap in its history. If the plan has no TikTok videos, or too few days or videos, specialVideos
 // returns nil.
 //
-// A TikTok id contains the upload time, so a video of a given age can be found.
+// The videos are from TikTok, because a TikTok id contains the upload time, and so a video of a given age can be found.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -51,8 +51,8 @@ func (g *generator) specialVideos() []*firstVideo {
 const maxTries = 200_000
 
 // findVideo returns a random TikTok video of the category c that was uploaded at the given time. Its account has the category
-// sandbox.AccountNormal and was not generated before. A deleted or private video became so 5 to 25 days ago, and a viral video is an outlier.
-// findVideo returns false if maxTries random ids gave no such video.
+// sandbox.AccountNormal and was not generated before. If the video was deleted or made private, this happened 5 to 25 days ago. If it is
+// viral, it is an outlier. findVideo returns false if maxTries random ids gave no such video.
 func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970
@@ -72,7 +72,8 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 	return sandbox.VideoTruth{}, false
 }
 
-// minOutlier is the minimum ratio of a viral video's views to the median views of the videos that are generated for its account.
+// minOutlier is a factor: a viral video must have at least minOutlier times the median views of the other videos that are generated for its
+// account.
 const minOutlier = 5
 
 // isOutlier reports whether v has at least minOutlier times the median views of the other videos that are generated for its account.
@@ -92,9 +93,9 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates the account that uploaded startVideo, the video itself, and other uploads of the account. If startVideo is nil, it
-// takes a random video of the platform p instead: for TikTok and Instagram, a video that is years old, so that its history has the full length
-// of Plan.Days.
+// generateAccount generates the account that uploaded startVideo, the video itself, and other uploads of the account. If startVideo is nil,
+// it takes a random video of the platform p instead. On TikTok and Instagram, this video is years old, so its history has the full length of
+// Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {

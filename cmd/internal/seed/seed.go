@@ -24,13 +24,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Source is the name of the source that the database stores with the created points.
+// Source is the name of the source that the created points have in the database.
 const Source = store.SandboxSource
 
 // Plan says how much data to create for an organisation.
 type Plan struct {
 	Videos int
-	// Days is the length of the histories, including today. The last 90 days have daily points, earlier days weekly points.
+	// Days is the length of the histories, including today. The last 90 days have daily points, and earlier days have weekly points.
 	Days int32
 	// PerAccount is the maximum number of videos of an account.
 	PerAccount int
@@ -129,11 +129,13 @@ type generator struct {
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
-	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID           // ids of collections: campaigns are for videos, creators and mixed for accounts
-	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
-	videosLeft                 int                   // number of videos still to generate
-	videos                     map[link.Platform]int // number of videos generated so far
+	collections  []backfill.LoadCollection
+	campaigns    []uuid.UUID           // ids of the collections that get videos
+	mixed        []uuid.UUID           // ids of those campaigns that also get accounts
+	creators     []uuid.UUID           // ids of the collections that get only accounts
+	usedAccounts map[string]bool       // accounts generated so far; the key is platform and handle
+	videosLeft   int                   // number of videos still to generate
+	videos       map[link.Platform]int // number of videos generated so far
 }
 
 // newGenerator returns a generator for the organisation. It also generates the collections.

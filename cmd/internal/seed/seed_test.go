@@ -129,7 +129,7 @@ func TestFill_putsCollectionsBelowTheRootOfTheirOwnTree(t *testing.T) {
 	})
 }
 
-func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
+func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, w := newOrganisation(t, db, organisationID), newWorld()
@@ -170,8 +170,9 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, plan := range []struct {
-			videos, wanted int // videos: number of videos; wanted: minimum number of videos with a complete history on each platform
-			platforms      []link.Platform
+			videos    int // number of videos
+			wanted    int // minimum number of videos with a complete history, on each platform
+			platforms []link.Platform
 		}{{20, 1, []link.Platform{link.TikTok}}, {240, 5, []link.Platform{link.TikTok, link.Instagram}}} {
 			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))
 			p := planOf(db, plan.videos)

@@ -55,7 +55,7 @@ const maxRequestTimeout = 50 * time.Second
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.
 const maxShutdownDelay = time.Minute
 
-// minWebhookKey is the smallest allowed length of the key that encrypts the secrets of webhooks, in characters.
+// minWebhookKey is the smallest allowed length, in characters, of the key that encrypts the secrets of webhooks.
 const minWebhookKey = 32
 
 // Check returns an error for the first invalid setting.

@@ -40,12 +40,11 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation. They
-// include no ambiguous names, such as "timestamp", "favorites", "author" and "created_at". For such a column, the operator must say with --map
-// which field it is.
+// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation.
+// Ambiguous names, such as "timestamp", "favorites", "author" and "created_at", are left out: for such a column, the operator must name the
+// field with --map.
 //
-// "video_view_count" is not included either. This older count of Instagram has only views of at least three seconds, so it differs from the
-// count that ReelTally's sources return.
+// "video_view_count" is left out too, because this older count of Instagram has only views of at least three seconds.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
@@ -72,8 +71,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link". Files of hosted services have this
-// column. In a file without it, the ignored columns are ambiguous, and count as unknown.
+// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link". Files of hosted services have
+// this column. In all other files, these columns are ambiguous, and count as unknown.
 var ignoredIfAdLinkExists = []string{"createdat"}
 
 var byAlias = func() map[string]field {

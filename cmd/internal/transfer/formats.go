@@ -51,8 +51,8 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column of numbers or dates, by field. The format is "" if no value of the column has two possible meanings, so
-// that the format does not matter.
+// formats has the format of each column of numbers or dates, by field. The format is "" if it does not matter, because each value of the
+// column means the same in both formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
@@ -67,20 +67,20 @@ type evidence struct {
 	any       string // the first value of the column; if no value shows the format, it becomes ColumnFormat.Example
 }
 
-// addValue records a value of the column. The pointer into is &e.first, &e.second or &e.ambiguous, or nil if the value means the same in both
-// formats. addValue stores the value there, unless an earlier value is stored.
-func (e *evidence) addValue(text string, into *string) {
+// addValue records a value of the column. It stores the value in *slot, unless an earlier value is stored there. slot is &e.first, &e.second
+// or &e.ambiguous, or nil if the value means the same in both formats.
+func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
 	}
-	if into != nil && *into == "" {
-		*into = text
+	if slot != nil && *slot == "" {
+		*slot = text
 	}
 }
 
 // decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value means the same in both
-// formats. decideFormat returns an error if some values show the first format and others the second, or if a value is ambiguous and no other
-// value shows the format. The error names the field, the flag that sets the format, and the two formats.
+// formats. decideFormat returns an error in two cases: both formats occur, or a value is ambiguous and no other value shows the format. The
+// error names the flag that sets the format.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -103,8 +103,8 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// decimal is the field for the value if its last sign (point or comma) is the decimal sign. group is the field if this sign separates
-	// thousands.
+	// If the last point or comma of the value is the decimal sign, the value is stored in *decimal. If it separates thousands, the value is
+	// stored in *group.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
@@ -287,9 +287,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns. If
-// r.In cannot be read again, such as standard input, the first reading copies it to a temporary file. The caller must call cleanUp at the end,
-// which deletes this file.
+// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns.
+// If r.In can be read only once, like standard input, the first reading copies it to a temporary file. The caller must call cleanUp at the
+// end, to delete this file.
 func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {

@@ -59,7 +59,7 @@ type Summary struct {
 	Rows             int64 `json:"rows"`
 	Bad              int64 `json:"bad"`          // invalid rows, which were skipped
 	Interpolated     int64 `json:"interpolated"` // rows skipped because their counts are interpolated
-	WithoutCounts    int64 `json:"uncounted"`    // rows with a date but no counts, which add their video but no point
+	WithoutCounts    int64 `json:"uncounted"`    // rows with a date but no counts; the import takes only the video from such a row
 	InvalidUsernames int64 `json:"unnamed"`      // rows imported without their username, because it is invalid on the platform
 
 	Videos  int64 `json:"videos"`
@@ -243,10 +243,10 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, records chan<-
 	}
 }
 
-func toImportVideos(batch []videoGroup) []backfill.ImportVideo {
+func newImportVideos(batch []videoGroup) []backfill.ImportVideo {
 	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
-		out[n] = batch[n].toImportVideo()
+		out[n] = batch[n].newImportVideo()
 	}
 	return out
 }
@@ -258,7 +258,7 @@ func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
 	err := s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := backfill.Import(ctx, r.Org, toImportVideos(batch), true)
+		imported, err := backfill.Import(ctx, r.Org, newImportVideos(batch), true)
 		if err != nil {
 			return err
 		}
@@ -312,11 +312,12 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 }
 
 // writeVideos imports all videos in batches. If an interrupted import is run again, all batches are imported again, which is fast and changes
-// nothing. Finished batches are not recorded, because the database can be restored from a backup between the two runs.
+// nothing. Finished batches are not recorded: if the database was restored from a backup after the interruption, they are lost and must be
+// imported again.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := backfill.Import(ctx, r.Org, toImportVideos(batch), false)
+		imported, err := backfill.Import(ctx, r.Org, newImportVideos(batch), false)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ type videoGroup struct {
 	Lines  []int
 }
 
-func (g *videoGroup) toImportVideo() backfill.ImportVideo {
+func (g *videoGroup) newImportVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp, Stopped: g.Stopped}
 }

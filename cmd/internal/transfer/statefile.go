@@ -47,8 +47,8 @@ func (s *stateFile) remove() {
 	}
 }
 
-// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file has either its old content or
-// the whole text.
+// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file has either its old
+// content or the whole new text.
 func writeAtomically(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

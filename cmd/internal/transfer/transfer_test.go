@@ -271,7 +271,7 @@ func TestExport_writesOnlyRequestedDays(t *testing.T) {
 			days(store.ExportQuery{From: monday + 5, To: monday + 7, Interpolated: true}))
 		require.Equal(t, []string{row(today-1, 500, false)}, days(store.ExportQuery{From: today - 5, To: today - 1}))
 		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "the export must include a video without points")
-		require.Equal(t, 1, strings.Count(exportedText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain only the header")
+		require.Equal(t, 1, strings.Count(exportedText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain nothing but the header")
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: videoLink(t)}}, true)
 		require.NoError(t, err)

@@ -180,9 +180,8 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 	return err
 }
 
-// accountOf parses the username of a row: a handle or, on Facebook and YouTube, an account id, which sources give for accounts without a
-// handle. For any other text, such as a display name, it returns the zero account. The counts are still imported, and the next fetch stores the
-// author.
+// accountOf parses the username of a row, which is a handle. On Facebook and YouTube, it can also be the id of an account that has no handle.
+// For any other text, such as a display name, accountOf returns the zero account: the row is then imported without an author.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
 		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {

@@ -129,8 +129,8 @@ func runCopyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows
 	})
 }
 
-// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Otherwise PostgreSQL may check
-// foreign keys to the table with a query plan for an empty table, in which each check reads all rows of the organisation.
+// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without it, PostgreSQL may plan the
+// checks of foreign keys as if the table were empty. Each check then reads all rows of the organisation.
 func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {

@@ -28,7 +28,7 @@ const (
 	clockWriteInterval = time.Hour
 )
 
-// ClockError reports that the store's clock may be wrong, so that no rows are deleted by their age.
+// ClockError reports that the store's clock may be wrong. In that case, no rows are deleted by their age.
 type ClockError struct{ Detail string }
 
 func (e *ClockError) Error() string { return e.Detail }
@@ -69,8 +69,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the present state of the store's clock, in which SeenAt is still the time that was last written to the database. Name
-// is "" if the caller must not write the state. It also returns a *ClockError if the clock may be wrong.
+// clockCondition returns the state of the store's clock. SeenAt is the time that was last written to the database, not the present time. Name is ""
+// if the caller must not write the state. If the clock may be wrong, clockCondition also returns a *ClockError.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
@@ -112,7 +112,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	return state, nil
 }
 
-// isNewInstallation returns true if no organisation is older than clockSteadyFor, so that the database has no old data to delete.
+// isNewInstallation returns true if no organisation is older than clockSteadyFor. Such a database has no old data to delete.
 func (d *DB) isNewInstallation(ctx context.Context, now Instant) (bool, error) {
 	var older []uuid.UUID
 	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error

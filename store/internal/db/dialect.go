@@ -53,17 +53,17 @@ type dialect interface {
 	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
 	readyQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function in the statement's field
-	// each. It stops at the first error.
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls statement.each. It stops at the first
+	// error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
-	// columnsQuery returns a query for the columns of a table. Its parameter is the table's name. Each row has the column's name, its declared
-	// type in lower case, and its position in the primary key, counted from 1, or 0 if it is not in the primary key.
+	// columnsQuery returns a query for the columns of a table. Its parameter is the table's name. Each row has the column's name, its declared type
+	// in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in the primary key.
 	columnsQuery() string
 	// byteOrderOf returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the same
 	// on both engines.
 	byteOrderOf(c StoredColumn) string
-	// readSnapshot calls f with a function that runs a SELECT, and that calls another function for each row of the result. All SELECTs of one
-	// call of f see the same state of the database.
+	// readSnapshot calls f once. f gets the function each, which runs a SELECT and calls row for each row of the result. All SELECTs that f runs see
+	// the same state of the database.
 	readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 

@@ -142,9 +142,8 @@ func (l layout) checkTables() error {
 }
 
 // planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. The first
-// statements remove the foreign keys of these tables, and the last statements add them again. Citus refuses to distribute a table to which a
-// local table refers. It also refuses tables that create_reference_table has turned into local tables of Citus, because they refer to the new
-// reference table.
+// statements remove the foreign keys of these tables, and the last statements add them again: while a local table refers to a table, Citus refuses to
+// distribute the table.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)

@@ -63,7 +63,7 @@ func (s watchedStatements) QueryContext(ctx context.Context, query string, args 
 func (s watchedStatements) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
 	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // the only way to return err in a *sql.Row is a query whose context was cancelled with err as the cause
+		cancel(err) // a *sql.Row can return err only if its query ran with a context that was cancelled with err as the cause
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	ctx, span := startStatementSpan(ctx, s.engine, query)
@@ -118,8 +118,8 @@ var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\
 // organisation_totals contains this version. The other two tables have no data that the API shows.
 var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it.
-// They can change if rows of these tables change.
+// labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it, so a
+// write to one of these tables can change labels.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // changedTable matches a statement that creates, changes or drops a table.

@@ -206,8 +206,8 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// InsertWrites returns the statements that Insert runs: normally one statement, which selects the rows from a list. On Citus, it is one
-// statement with VALUES for each organisation, because Citus would store a list as a temporary result before it sends the rows to the shards.
+// InsertWrites returns the statements that Insert runs. Normally, this is one statement, which selects the rows from a list. On Citus, it is one
+// statement with VALUES for each organisation: Citus would store a list as a temporary result before it sends the rows to the shards.
 func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
@@ -239,11 +239,11 @@ func UpdateFrom(listName string, columns []string) string {
 	return strings.Join(names, ", ")
 }
 
-// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
-// arraySQL is the SQL text of an array, with %s in place of the type of its elements.
+// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values. arraySQL
+// is the SQL text of an array, with %s in place of the type of its elements.
 //
-// If arraySQL is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list
-// in an index, and keeps the order of the list. If it assumed a long list, it would read all rows of the joined table.
+// If arraySQL is a subquery, the planner does not know the length of the array and assumes that it is short. So it looks up each row in an index and
+// keeps the order of the rows. For a long array, it would read all rows of the joined table.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {

@@ -220,8 +220,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 // below checks only later migrations.
 const lastUncheckedMigration = 35
 
-// Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
-// programs need not know (a table, an index, a column with a default or without NOT NULL) or drop an index.
+// Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.
+// Such a migration may add a table, an index, or a column that has a default or can be NULL. It may also drop an index.
 func TestMigrations_doNotBreakOlderProgramsOfTheirGeneration(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -254,7 +254,7 @@ func upStatements(migration string) []string {
 	return statements
 }
 
-// addition matches the statements that older programs need not know, except ALTER TABLE.
+// addition matches statements after which older programs still work. It does not match ALTER TABLE.
 var addition = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
 
 // addedColumn matches a statement that adds one column.

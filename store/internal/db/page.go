@@ -26,8 +26,8 @@ func (o Order) sqlDirection() string {
 	return "ASC"
 }
 
-// Window says which rows of an ordered list are returned: a part of the list without gaps. If After is set, the part begins directly after
-// that position. Otherwise it begins with the row number Offset, counted from 0.
+// Window selects consecutive rows of an ordered list. If After is set, they begin directly after that position. Otherwise they begin with the row
+// number Offset, counted from 0.
 type Window struct {
 	Offset   int       // number of rows to skip
 	Limit    int       // maximum number of rows to return
@@ -123,11 +123,12 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of a window by the position of the last row before the window. It finds this position in the index alone.
-// A statement with the offset would read all rows before the window completely, which is slow.
+// seekPosition replaces a large offset of a window by the position of the last row before the window, which it finds in the index alone. A statement
+// with the offset would be slow, because it would read all rows before the window completely.
 //
-// The argument total is the number of rows of the list. If the window begins in the second half of the list, it is faster to count from the end.
-// That count is wrong if rows were added or removed since total was read, so it is used only if isUnchanged is set and returns true.
+// The argument total is the number of rows of the list. If the window begins in the second half of the list, seekPosition counts from the end,
+// because this is faster. It does so only if isUnchanged is set and returns true: otherwise, rows may have been added or removed since total was
+// read.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -140,7 +141,7 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 			return nil
 		})
 	}
-	valuesAtWrongEnd := c.nullable && !o.Descending // the rows whose column is NULL come first in the ascending index, but last in the list
+	valuesAtWrongEnd := c.nullable && !o.Descending // for an ascending list, the index has the rows with NULL at the beginning, but the list has them at the end
 	if fromEnd := int(total) - w.Offset; isUnchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
@@ -171,7 +172,7 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // the index of such a column has no NULLS LAST, so an ORDER BY with NULLS LAST could not use it
+		nulls = "" // an index of a column without NULL has no NULLS LAST, so an ORDER BY with NULLS LAST could not use it
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -188,12 +189,11 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the
-// window still lacks. readPart returns the number of rows that it has read.
+// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the window
+// still lacks. readPart returns the number of rows that it has read.
 //
-// The index ends with the rows without a value. An ascending list also ends with them, but the database reads the index backwards for it. So it
-// needs two statements: one for the rows with a value, and one for the rows without a value. A descending list that begins after a position also
-// needs two.
+// Rows without a value are at the end of the index, which is in descending order, and at the end of every list. For an ascending list, the database
+// reads the index backwards, so these rows need a statement of their own. A descending list that begins after a position also needs two statements.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)

@@ -17,8 +17,8 @@ import (
 type DayRange struct {
 	From   Date // first day of the range
 	Before Date // first day after the range
-	// Partition is true if the range is a month that has its own partition. DropMonth then deletes the month's points. If Partition is false,
-	// the points must be deleted row by row.
+	// Partition is true if the range is a month that has its own partition, whose points DropMonth can delete. Otherwise the points must be deleted
+	// row by row.
 	Partition bool
 }
 
@@ -80,11 +80,11 @@ const (
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. Before the drop, it calls
-// checkDrop in the same transaction. If checkDrop returns an error, DropMonth returns this error and does not drop the partition.
+// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. Before the drop, it calls checkDrop in
+// the same transaction. If checkDrop returns an error, DropMonth returns this error and keeps the partition.
 //
-// If DropMonth does not get its locks, it tries again a few times, and then returns ErrMonthBusy. Other sessions can use the tables between the
-// attempts. It returns ErrMonthGone if the partition does not exist any more.
+// DropMonth returns ErrMonthGone if the partition does not exist any more. If it does not get its locks, it tries again a few times, and then returns
+// ErrMonthBusy.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, checkDrop func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, checkDrop)

@@ -43,9 +43,9 @@ type ListSpec[R any] struct {
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if each column of Sort has an index with the rows of the list in the order of this column. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete sets the fields of the rows that are not columns of the table, such as labels. It may stop early, after at least one row, if the
-	// fields of all rows would take more than maxBytes in JSON. ReadList then drops the rows that are not completed. Complete returns the number
-	// of completed rows, and an upper bound of the number of bytes that their fields take in JSON. Complete can be nil.
+	// Complete, if set, sets the fields of the rows that are not columns of the table, such as labels. It returns the number of completed rows, and
+	// an upper bound of the number of bytes that their fields take in JSON. If the fields of all rows would take more than maxBytes, Complete may
+	// stop early, but not before the first row is completed. ReadList then drops the other rows.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
 	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
@@ -55,7 +55,7 @@ type ListSpec[R any] struct {
 	Completer func() func(row *R)
 }
 
-// List is the result of ReadList: a window of an ordered list. A window is a part of the list without gaps.
+// List is the result of ReadList: a window of an ordered list. The rows of a window are consecutive in the list.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each

@@ -33,7 +33,7 @@ var ErrReplica = errors.New("the replica cannot answer")
 var (
 	// errBehind reports that the replica has not yet applied the version of the organisation's data that the read needs.
 	errBehind = errors.New("the replica has not yet applied the last change of the organisation")
-	// errPromoted reports that the server accepts writes of its own, so that it no longer gets the changes of the primary.
+	// errPromoted reports that the server accepts writes of its own. Such a server no longer gets the changes of the primary.
 	errPromoted = errors.New("the server is no longer a replica")
 )
 
@@ -107,7 +107,7 @@ func (r *replica) close() error {
 	return err
 }
 
-// HasReplica returns true if there is a replica that answers, so that reads can be sent to it.
+// HasReplica returns true if there is a replica and it answers.
 func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
 
 // OnReplica returns a DB whose EachRow and EachRowOf read from the replica, which must exist. They return an ErrReplica if the replica fails or

@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType panics if the column i has another type than the caller expects: if hasType is false, although the value is not NULL. It returns
-// hasType.
+// requireType returns hasType, which says whether the column i has the type that the caller expects. It panics if hasType is false and the value is
+// not NULL.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
@@ -286,8 +286,8 @@ func (v *Values) requireType(i int, hasType bool) bool {
 type Select struct {
 	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if StaticQuery.Select made the SELECT
 	Each  func(*Values) error
-	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then keeps
-	// one plan that reads the rows from this index. Otherwise it may plan the SELECT for each call, which takes as long as reading 100 rows.
+	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then keeps one
+	// plan that reads the rows from this index. Otherwise it may plan each call, which takes as long as reading 100 rows.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil

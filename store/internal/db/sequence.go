@@ -108,9 +108,8 @@ func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 	return s.rows[from:to], to < len(s.rows), nil
 }
 
-// readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no
-// longer selects. If the texts of the rows take more than w.MaxBytes, it tries the first half of the rows, then the first half of these, and so
-// on.
+// readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no longer
+// selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows, or the first quarter, and so on.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
 	page, more, err := spec.Sequence.rowsIn(w)
@@ -125,8 +124,8 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return err
 }
 
-// readPage reads the rows of a page, whose ids are given, into l. It returns ErrEnough if their texts take more than maxBytes, except if the page has
-// only one row.
+// readPage reads the given rows of a page into l. It returns ErrEnough if the texts of the rows take more than maxBytes, except if the page has only
+// one row.
 func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
 	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
 	for i := range page {

@@ -164,8 +164,7 @@ func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 	}))
 }
 
-// EachRow calls f for each row of a table, in the order of the primary key. The values of a row have the order of the given columns. EachRow reads
-// all columns that StoredTables returns.
+// EachRow calls f for each row of a table, in the order of the primary key. The values of a row are in the order of table.Columns.
 func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Values) error) error {
 	names := make([]string, len(table.Columns))
 	var key []StoredColumn

@@ -20,7 +20,7 @@ const (
 	Coordinator TableClass = "coordinator"
 )
 
-// TableBound says what the number of rows of a table depends on, so that no table can grow without limit.
+// TableBound says what limits the number of rows of a table.
 type TableBound string
 
 // The table bounds.
@@ -48,13 +48,13 @@ const (
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
 	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
-	// request may lie between two weekly points, and the first of them can be 13 days older than this day.
+	// request may lie between two weekly points. The earlier of them can be 13 days older than this day.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
 	// EventRetention is how long an event and its deliveries are kept.
 	EventRetention = 7 * Day
-	// ShortLinkLife is how long the link to which a short link redirects is stored.
+	// ShortLinkLife is how long a short link and the link to which it redirects are stored.
 	ShortLinkLife = 30 * Day
 )
 

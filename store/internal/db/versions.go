@@ -13,11 +13,10 @@ func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must
-// raise the version first, with Change or RaiseVersions. A reader sees from a new version that the data may have changed.
+// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must first
+// raise the version, with Change or RaiseVersions, so that readers notice the change.
 //
-// Raising the version locks its row until the transaction ends, so that transactions of one organisation run one after the other. Otherwise they
-// could deadlock.
+// Raising the version locks its row until the transaction ends. So transactions of one organisation run one after the other, and cannot deadlock.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {

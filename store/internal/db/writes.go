@@ -13,11 +13,11 @@ type Write struct {
 	Args      []any
 }
 
-// RunWrites runs the given statements in the transaction tx. On PostgreSQL, it combines them into one statement, so that it waits for the
-// database only once. On SQLite and Citus, it runs them one after the other.
+// RunWrites runs the given statements in the transaction tx. On PostgreSQL, it combines them into one statement, so that it waits for the database
+// only once. On SQLite and Citus, it runs them one after the other.
 //
-// No statement may read rows that another one of them changes, and two statements must not write the same row. A foreign key can refer to a row
-// that another one of the statements inserts.
+// No statement may read rows that another statement of the call changes, and two statements must not write the same row. A foreign key can refer to a
+// row that another statement of the call inserts.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	if len(writes) > 1 && hasWritesInWith(tx) {
 		writes = []Write{combineWrites(writes)}
