@@ -52,7 +52,7 @@ type testFunc struct {
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
 // allTests returns all test functions and fuzz targets of the repository. The returned faults are error messages: one for each list of
-// requirements that is not above a test, and one if the repository cannot be read.
+// requirements in a comment that belongs to no test, and one if the repository cannot be read.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

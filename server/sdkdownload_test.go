@@ -84,9 +84,9 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// downloadWithLibraries downloads a list once with each client library. The keys of both results are the names of the libraries. files has
+// downloadWithEachLibrary downloads a list once with each client library. The keys of both results are the names of the libraries. files has
 // the downloaded files, and until has the values of the header Exported-Until.
-func (a *app) downloadWithLibraries(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
+func (a *app) downloadWithEachLibrary(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}
 	sdk, err := client.New(a.http.URL, token)
@@ -124,12 +124,12 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	}
 	for _, format := range []string{client.CSV, client.CSVSemicolon} {
 		want := file(format, "/videos?order_by=created_at")
-		files, _ := a.downloadWithLibraries(t, c.token, "/videos", "order_by=created_at&limit=3", format) // the list has three pages
+		files, _ := a.downloadWithEachLibrary(t, c.token, "/videos", "order_by=created_at&limit=3", format) // the list has three pages
 		for name, got := range files {
 			require.Equal(t, string(want), string(got), "%s: %s", name, format)
 		}
 	}
-	files, _ := a.downloadWithLibraries(t, c.token, "/videos", "order_by=created_at", client.XLSX)
+	files, _ := a.downloadWithEachLibrary(t, c.token, "/videos", "order_by=created_at", client.XLSX)
 	for name, got := range files {
 		book, err := excelize.OpenReader(bytes.NewReader(got))
 		require.NoError(t, err, name)
@@ -139,7 +139,7 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	}
 	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
 	for _, format := range []string{client.CSV, client.NDJSON} {
-		files, until := a.downloadWithLibraries(t, c.token, "/history/export", "limit=2", format)
+		files, until := a.downloadWithEachLibrary(t, c.token, "/history/export", "limit=2", format)
 		want := 7
 		if format == client.CSV {
 			rows, err := csv.NewReader(bytes.NewReader(files["Go"])).ReadAll()

@@ -25,8 +25,8 @@ type Options struct {
 	ReadURL string
 	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, no scheduled job runs and no old rows
-	// are deleted while Now and the clock of PostgreSQL differ too much.
+	// RealTime is true if Now returns the real time, and false in tests that set the time. With the real time, the store compares Now with the clock of
+	// PostgreSQL. While they differ too much, no scheduled job runs and no old rows are deleted.
 	RealTime bool
 	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL also ends
 	// statements and idle transactions a few seconds after Timeout, and the wait for a connection to PostgreSQL is limited too.

@@ -80,12 +80,11 @@ func parseGraphName(rest *string) (string, bool) {
 // absent stands for the missing value of a valid field. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API. An edge is a field whose value is a list or another object. The map edges has one function for
-// each edge, which returns the value of the edge.
+// graphNode is an object of the Graph API. An edge is a field whose value is a list or another object.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
-	edges  map[string]func(graphField) (any, *reply)
+	edges  map[string]func(graphField) (any, *reply) // for each edge, a function that returns its value
 }
 
 // selectFields returns the id and the requested fields of the node, or an error for an unknown field.

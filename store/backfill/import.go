@@ -56,7 +56,7 @@ const (
 	// PointKept: the imported point is not stored, because the history keeps its own point with other counts for that day. A stored point that was
 	// imported without counts does not prevent the import of counts.
 	//
-	// For a day older than Retention.Daily, a point of any day of the week prevents the import, unless it is an imported weekly point.
+	// For a day older than Retention.Daily, any stored point of the same week prevents the import. Only a weekly point from an earlier import does not.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld

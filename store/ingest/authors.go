@@ -30,7 +30,7 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 	}
 	resolvers := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // iterate over the slice, because the order of the map authors is random
+	for i := range videos { // not over authors, because a map has no fixed order
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if resolvers[v.OrganisationID] == nil {

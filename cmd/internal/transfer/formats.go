@@ -123,8 +123,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. The value shows the format "day-first", shows "month-first", is ambiguous, or means the same in
-// both formats.
+// addDate records one date of a column. The date can show that the format is "day-first" or "month-first". It can also be ambiguous, or mean the same
+// in both formats.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
