@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses maps each check that refuses hostile links to the expected response. The fields status and code are for a request with
-// one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform before it refuses
-// the link.
+// hostileResponses has the expected response to a hostile link, by the check that refuses the link. The fields status and code are for a
+// request with one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform before it
+// refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code

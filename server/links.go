@@ -35,9 +35,9 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. A retryable failure gets the code link_unresolved instead
-// of f.Code, except an internal error. For example, the code rate_limited would mean that the caller sent too many requests, but here the
-// server sent too many requests to the platform.
+// problem returns the error response for a request that contains only this link. An internal error keeps its code. Every other retryable
+// failure gets the code link_unresolved: the code rate_limited, for example, would blame the caller, but the server sent the platform too
+// many requests.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:

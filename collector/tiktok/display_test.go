@@ -291,7 +291,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 		"a video of the logged-in account must not count as gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile must be requested only once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "an account with another handle than the logged-in account must not be served")
+	require.False(t, ok, "the source must serve only the account that is logged in")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
 	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
