@@ -70,6 +70,27 @@ func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
+func TestMCP_answersARefusedCallWithAJSONRPCErrorAndItsID(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	token := "Bearer " + a.newCaller(t, store.TierPremium).token
+	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		for body, want := range map[string]string{
+			`{"jsonrpc":"2.0","id":1,"method":"nope"}`:                      `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found: \"nope\""}}`,
+			`{"jsonrpc":"2.0","id":"a","method":"nope","params":{"x":1}}`:   `{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"method not found: \"nope\""}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"invalid request: missing required \"params\""}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`: `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"invalid request: unexpected id for \"notifications/initialized\""}}`,
+		} {
+			got := a.postMCP(t, body, "Authorization", token, "Mcp-Protocol-Version", version).requireStatus(http.StatusOK)
+			require.Equal(t, "application/json", got.Header.Get("Content-Type"))
+			require.Equal(t, "no-store", got.Header.Get("Cache-Control"))
+			require.JSONEq(t, want, string(got.body), "%s: %s", version, body)
+		}
+	}
+	p := a.postMCP(t, `{"jsonrpc":"2.0","method":"nope"}`, "Authorization", token).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Contains(t, p.Detail, "nope", "a notification has no id, so the response is not a JSON-RPC error")
+}
+
 func TestMCP_endsAStreamOfNotificationsImmediately(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -71,7 +71,7 @@ func New(o Options) http.Handler {
 type requestKey struct{}
 
 // ServeHTTP refuses JSON-RPC batches and messages that need too much memory to decode, with an error in plain text. It passes all other
-// messages to the MCP SDK.
+// messages to the MCP SDK. If the message is a JSON-RPC call of an unknown method, the response is a JSON-RPC error.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
+	h.next.ServeHTTP(&callErrorWriter{ResponseWriter: w, message: body}, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
 }
 
 // instructions returns the text that the MCP server sends at the start of a session. The text explains to the model how to use the tools.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -35,4 +36,20 @@ func firstSentence(text string) string {
 // oneLine replaces line breaks and repeated blanks by one blank.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// maxReason is the maximum length, in characters, of the reason of one failure in the text of a result or in a JSON-RPC error.
+const maxReason = 300
+
+// truncate returns text, cut to maxLength characters if it is longer. A cut text ends with "…".
+func truncate(text string, maxLength int) string {
+	if characters := []rune(text); len(characters) > maxLength {
+		return string(characters[:maxLength-1]) + "…"
+	}
+	return text
+}
+
+// quoteText prepares a text from a request for a message. The result is cut to 100 characters, escaped, and in quotes.
+func quoteText(text string) string {
+	return strconv.Quote(truncate(text, 100))
 }
