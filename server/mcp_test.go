@@ -136,9 +136,9 @@ func TestMCP_listsAToolForEachOperation(t *testing.T) {
 		require.NotEmpty(t, tool.Description)
 		require.Equal(t, op.Method == http.MethodGet, tool.Annotations.ReadOnlyHint)
 		require.Equal(t, op.Method == http.MethodDelete || op.Method == http.MethodPatch, *tool.Annotations.DestructiveHint)
-		if tool.OutputSchema != nil {
-			compileSchema(t, tool.OutputSchema)
-		}
+		output := compileSchema(t, tool.OutputSchema)
+		require.NoError(t, output.Validate(map[string]any{}), "%s: a result without a body is an empty object", op.id)
+		require.Error(t, output.Validate([]any{}), "%s: structured content must be an object", op.id)
 		input := compileSchema(t, tool.InputSchema)
 		require.Error(t, input.Validate(map[string]any{"surprise": true}), "%s: the input schema must refuse an unknown argument", op.id)
 		for _, word := range []string{`"$ref"`, `"nullable"`, `"x-`, `"example`} {
@@ -340,8 +340,11 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 				expected = map[string]any{"items": array}
 			}
 			require.Equal(t, comparableJSON(t, expected), comparableJSON(t, got.StructuredContent), name)
-			if tools[name].OutputSchema != nil {
-				require.NoError(t, compileSchema(t, tools[name].OutputSchema).Validate(got.StructuredContent), name)
+			require.NoError(t, compileSchema(t, tools[name].OutputSchema).Validate(got.StructuredContent), name)
+			members, ok := tools[name].OutputSchema.(map[string]any)["properties"].(map[string]any)
+			require.True(t, ok, name)
+			for member := range got.StructuredContent.(map[string]any) {
+				require.Contains(t, members, member, "%s: the output schema must describe each member of the structured content", name)
 			}
 			require.Len(t, textBlocks(t, got), 1)
 			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result must be a summary of less than 500 bytes", name)

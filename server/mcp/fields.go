@@ -36,7 +36,7 @@ type entry struct {
 // findEntry returns the description of the entries of a list. The names of the default members are in x-tool-fields in the schema of an
 // entry. findEntry fails if the response is not a list, or if an entry has no member with such a name.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
-	for _, form := range successSchemas(responses) {
+	for _, form := range resultSchemas(responses) {
 		list := form.Value.Properties[dataMember]
 		if list == nil || list.Value.Items == nil {
 			continue

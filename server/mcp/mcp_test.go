@@ -226,7 +226,7 @@ func TestListTool_hasASmallDefaultLimitAndAnArgumentThatSelectsFields(t *testing
 		"paginated": {"type": "boolean", "default": true, "description": "With pages."},
 		"fields": {"type": "array", "description": "The members that each entry has.", "default": ["name", "size"],
 			"items": {"type": "string", "enum": ["all", "a/b~c", "kind", "name", "part", "size"]}}}}`, asJSON(t, listed.InputSchema))
-	require.Nil(t, listed.OutputSchema)
+	require.JSONEq(t, `{"type": "object", "properties": {"items": {"type": "array"}, "data": {"type": "array"}}}`, asJSON(t, listed.OutputSchema))
 	require.Equal(t, "Lists. Read one with `list_things` with `link=…`, or none by `GET /nothing`.", listed.Description)
 }
 
@@ -253,6 +253,21 @@ func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {
   /thing: {get: {operationId: getThing, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Thing"}}}}}}}`, nil)
 	require.JSONEq(t, `{"type": "object", "properties": {"name": {"type": "string"}, "a/b~c": {"type": "string"},
 		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, onlyTool(t, session).OutputSchema))
+}
+
+func TestToolOutputSchema_describesTheMembersOfAllResponses(t *testing.T) {
+	t.Parallel()
+	session := connect(t, `
+  /thing:
+    post:
+      operationId: makeThing
+      responses:
+        "200": {description: A., content: {application/json: {schema: {type: object, properties: {id: {type: string}, size: {type: integer}}}}}}
+        "204": {description: B.}
+        "207": {description: C., content: {application/json: {schema: {type: object, properties: {id: {type: string}, size: {type: string}, left: {type: boolean}}}}}}
+        "400": {description: D., content: {application/problem+json: {schema: {type: object, properties: {code: {type: string}}}}}}`, nil)
+	require.JSONEq(t, `{"type": "object", "properties": {"id": {"type": "string"}, "size": {}, "left": {"type": "boolean"}}}`,
+		asJSON(t, onlyTool(t, session).OutputSchema))
 }
 
 func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -108,58 +109,66 @@ const itemsMember = "items"
 // neither an object nor an array.
 func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
 	var untrusted *untrustedText
-	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
-		media := responses.Map()[status].Value.Content.Get("application/json")
-		if media == nil {
-			continue
+	for _, form := range resultSchemas(responses) {
+		isArray := form.Value.Type.Is(openapi3.TypeArray)
+		if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
+			return nil, errors.New("the response is neither an object nor an array")
 		}
-		for _, form := range schemaAlternatives(media.Schema) {
-			isArray := form.Value.Type.Is(openapi3.TypeArray)
-			if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
-				return nil, fmt.Errorf("response %s: the response is neither an object nor an array", status)
-			}
-			found, err := findUntrustedText(form, 0)
-			if err != nil {
-				return nil, fmt.Errorf("response %s: %w", status, err)
-			}
-			if isArray && found != nil {
-				found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
-			}
-			untrusted = untrusted.merge(found)
+		found, err := findUntrustedText(form, 0)
+		if err != nil {
+			return nil, fmt.Errorf("response: %w", err)
 		}
+		if isArray && found != nil {
+			found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
+		}
+		untrusted = untrusted.merge(found)
 	}
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of a tool's results, or nil if a result can be something other than an object. The schema has no
-// descriptions, because the definitions of all tools must be short.
+// outputSchema returns the JSON Schema of a tool's structured content: an object with the members of all forms of the response. The schema
+// has no descriptions and no nested schemas, because the definitions of all tools must be short. It requires no member, because the forms
+// have different members, and a response without a body becomes an empty object.
 func outputSchema(responses *openapi3.Responses) map[string]any {
-	forms := successSchemas(responses)
-	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {
-		return nil
-	}
 	properties := map[string]any{}
-	for name, p := range forms[0].Value.Properties {
-		types := p.Value.Type.Slice()
-		switch {
-		case len(types) != 1:
-			properties[name] = map[string]any{}
-		case p.Value.Nullable:
-			properties[name] = map[string]any{"type": []string{types[0], "null"}}
-		default:
-			properties[name] = map[string]any{"type": types[0]}
+	for _, form := range resultSchemas(responses) {
+		members := form.Value.Properties
+		if form.Value.Type.Is(openapi3.TypeArray) {
+			members = openapi3.Schemas{itemsMember: form}
+		}
+		for name, member := range members {
+			schema := typeSchema(member.Value)
+			if other, ok := properties[name]; ok && !reflect.DeepEqual(other, schema) {
+				schema = map[string]any{} // two forms have different types for the member
+			}
+			properties[name] = schema
 		}
 	}
-	return map[string]any{"type": "object", "properties": properties}
+	return map[string]any{"type": openapi3.TypeObject, "properties": properties}
 }
 
-// successSchemas returns the schemas that the JSON of a response with status 200 can have.
-func successSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
-	response := responses.Value("200")
-	if response == nil || response.Value.Content.Get("application/json") == nil {
-		return nil
+// typeSchema returns a JSON Schema that contains only the type of s. If s has no type, the JSON Schema accepts every value.
+func typeSchema(s *openapi3.Schema) map[string]any {
+	types := s.Type.Slice()
+	switch {
+	case len(types) != 1:
+		return map[string]any{}
+	case s.Nullable:
+		return map[string]any{"type": []string{types[0], "null"}}
 	}
-	return schemaAlternatives(response.Value.Content.Get("application/json").Schema)
+	return map[string]any{"type": types[0]}
+}
+
+// resultSchemas returns the schemas that the JSON of a response can have, in the order of the status codes. Error responses are left out,
+// except the responses of bulk requests that failed completely: their JSON has the results of the entries.
+func resultSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
+	var schemas openapi3.SchemaRefs
+	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
+		if media := responses.Map()[status].Value.Content.Get("application/json"); media != nil {
+			schemas = append(schemas, schemaAlternatives(media.Schema)...)
+		}
+	}
+	return schemas
 }
 
 // schemaAlternatives returns the schemas that the schema ref lists in oneOf. If ref has no oneOf, it returns only ref.

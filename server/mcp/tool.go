@@ -29,7 +29,7 @@ type tool struct {
 	arguments   []argument
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
-	output      map[string]any        // JSON Schema of the tool's results; nil if the results have no schema
+	output      map[string]any        // JSON Schema of the structured content of the tool's results
 	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool returns no list with pages
 	untrusted   *untrustedText        // untrusted text in the results; nil if there is none
 	responses   *openapi3.Responses
@@ -107,9 +107,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	if t.untrusted, err = findUntrustedInResponses(op.Responses); err != nil {
 		return nil, err
 	}
-	if method == http.MethodGet && t.entry == nil {
-		t.output = outputSchema(op.Responses)
-	}
+	t.output = outputSchema(op.Responses)
 	if method == http.MethodGet {
 		for _, other := range item.Operations() {
 			t.hasETag = t.hasETag || other.Parameters.GetByInAndName(openapi3.ParameterInHeader, "If-Match") != nil
@@ -133,11 +131,7 @@ func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 
 // definition returns the tool's entry in the result of the MCP method tools/list.
 func (t *tool) definition() *sdk.Tool {
-	listed := &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations, InputSchema: t.input}
-	if t.output != nil {
-		listed.OutputSchema = t.output
-	}
-	return listed
+	return &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations, InputSchema: t.input, OutputSchema: t.output}
 }
 
 // snakeCase converts an operationId such as trackVideo to snake case, such as track_video.
