@@ -364,6 +364,34 @@ func TestMCP_failedBulkRequestReturnsAnErrorWithTheResultOfEachLink(t *testing.T
 	require.Contains(t, textBlocks(t, got)[0], "invalid_url")
 }
 
+func TestMCP_textOfAResultSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	session := c.openAssistant()
+	unknown := uuid.NewString()
+	call := func(tool string, arguments map[string]any, status int, isError bool) string {
+		got := session.callTool(tool, arguments)
+		require.EqualValues(t, status, got.Meta["reeltally/status"], tool)
+		text := textBlocks(t, got)
+		require.Len(t, text, 1)
+		require.Equal(t, isError, got.IsError, "%s: %s", tool, text)
+		require.NotContains(t, text[0], "done", tool)
+		return text[0]
+	}
+	text := call("track_videos", map[string]any{"links": []string{videoURL(1), "nonsense"}}, http.StatusMultiStatus, false)
+	require.Contains(t, text, `Track many videos: 1 of 2 succeeded, 1 failed. "nonsense" failed with invalid_url: `)
+	text = call("track_videos", map[string]any{"links": []string{videoURL(1)}}, http.StatusOK, false)
+	require.Contains(t, text, "1 of 1 succeeded (1 already tracked), 0 failed.")
+	text = call("track_video", map[string]any{"link": videoURL(1)}, http.StatusOK, false)
+	require.Contains(t, text, "Track a video: This video is already tracked by your organisation.")
+	text = call("stop_videos", map[string]any{"ids": []string{videoURL(1), unknown}}, http.StatusMultiStatus, false)
+	require.Contains(t, text, fmt.Sprintf("Stop tracking many videos: 1 of 2 succeeded, 1 failed. %q failed with not_found: ", unknown))
+	text = call("stop_videos", map[string]any{"ids": []string{unknown}}, http.StatusMultiStatus, true)
+	require.Contains(t, text, "Stop tracking many videos: 0 of 1 succeeded, 1 failed. {")
+	require.Contains(t, text, `"code":"not_found"`, "the text of an error must be complete")
+}
+
 func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -7,8 +7,10 @@
 //  2. arguments.go: tool.newRequest puts the arguments into an HTTP request for the tool's operation.
 //  3. Options.Do sends this request through all middleware of package server, like a request of any client. Authentication, limits, scope,
 //     validation and masking happen in package server, not in this package.
-//  4. result.go: tool.convertResponse converts the HTTP response into a tool result with the selected members (fields.go), and names the
-//     members with untrusted text (untrusted.go).
+//  4. result.go: tool.convertResponse converts the HTTP response into a tool result with the selected members (fields.go), says what the call
+//     did (outcome.go), and names the members with untrusted text (untrusted.go).
+//
+// If the SDK refuses a call, callerror.go makes the response a JSON-RPC error.
 //
 // Untrusted text is text that other people wrote, such as the caption of a video. The contract marks it with x-foreign-text.
 //

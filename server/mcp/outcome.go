@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// maxFailures is the maximum number of failed entries of a bulk request that the text of a result describes.
+const maxFailures = 3
+
+// outcome has the members of a response that say what a call did. A response has only some of these members.
+type outcome struct {
+	Message  string   // a sentence for people
+	Error    string   // a sentence which says that the organisation already tracked the video or account
+	Warnings []string // sentences about problems that did not make the request fail
+	// Summary counts the entries of a bulk request. It is nil if the request was not a bulk request.
+	Summary *struct{ Total, Succeeded, Failed, AlreadyExists int }
+	Results []entryResult // the results of the entries of a bulk request
+}
+
+// entryResult is the result of one entry of a bulk request.
+type entryResult struct {
+	Success     bool
+	URL, ID     string // the link or the id that was sent; a result can have both
+	Code, Error string // why the entry failed; empty if Success is true
+}
+
+// readOutcome reads the outcome of a call from the JSON body of its response. The outcome of a call that only reads data is empty.
+func (t *tool) readOutcome(body []byte) (did outcome, err error) {
+	if t.method == http.MethodGet {
+		return did, nil
+	}
+	if err := json.Unmarshal(body, &did); err != nil {
+		return did, fmt.Errorf("read the outcome in the JSON of the response: %w", err)
+	}
+	return did, nil
+}
+
+// failedCompletely returns true if the call was a bulk request of which every entry failed.
+func (o outcome) failedCompletely() bool {
+	return o.Summary != nil && o.Summary.Failed > 0 && o.Summary.Succeeded == 0
+}
+
+// text returns sentences that say what the call did. For a bulk request, they count the entries that succeeded and failed, and describe the
+// first failures.
+func (o outcome) text() string {
+	var sentences []string
+	if o.Summary != nil {
+		sentences = append(sentences, o.counts())
+		sentences = append(sentences, o.failures()...)
+	}
+	for _, text := range append([]string{o.Error, o.Message}, o.Warnings...) {
+		if text != "" {
+			sentences = append(sentences, oneLine(text))
+		}
+	}
+	if len(sentences) == 0 {
+		return "done."
+	}
+	return strings.Join(sentences, " ")
+}
+
+// counts returns a sentence with the counts of a bulk request, such as "2 of 3 succeeded (1 already tracked), 1 failed.".
+func (o outcome) counts() string {
+	text := fmt.Sprintf("%d of %d succeeded", o.Summary.Succeeded, o.Summary.Total)
+	if o.Summary.AlreadyExists > 0 {
+		text += fmt.Sprintf(" (%d already tracked)", o.Summary.AlreadyExists)
+	}
+	return fmt.Sprintf("%s, %d failed.", text, o.Summary.Failed)
+}
+
+// failures returns a sentence for each of the first failed entries of a bulk request, and then a sentence with the number of the others.
+func (o outcome) failures() []string {
+	var sentences []string
+	for _, r := range o.Results {
+		if r.Success {
+			continue
+		}
+		if len(sentences) == maxFailures {
+			return append(sentences, fmt.Sprintf("The results contain all %d failures.", o.Summary.Failed))
+		}
+		sent := r.URL
+		if sent == "" {
+			sent = r.ID
+		}
+		sentences = append(sentences, fmt.Sprintf("%s failed with %s: %s", quoteText(sent), r.Code, truncate(oneLine(r.Error), maxReason)))
+	}
+	return sentences
+}
