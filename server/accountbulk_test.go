@@ -208,6 +208,13 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
 
+		t.Run("the same accounts are sent again", func(t *testing.T) {
+			again := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
+			require.Equal(t, beyondAllowance.PendingTmvQueue, again.PendingTmvQueue)
+			require.Equal(t, beyondAllowance.Warnings, again.Warnings)
+			require.False(t, again.TrackingEnqueued)
+			require.Empty(t, c.trackAccounts(http.StatusOK, accountURLs(1, 5)).PendingTmvQueue.Accounts)
+		})
 		t.Run("the organisation subscribes later", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)

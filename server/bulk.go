@@ -34,7 +34,7 @@ type bulkResult struct {
 	summary  api.TrackSummary
 	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority
 	warnings []string
-	pending  []api.PendingItem // newly tracked videos or accounts that are not fetched, because the organisation has no subscription
+	pending  []api.PendingItem // videos or accounts that are saved but not fetched, because the organisation has no subscription
 }
 
 // status returns the HTTP status of the response: 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
@@ -48,8 +48,8 @@ func (r bulkResult) status() int {
 	return http.StatusMultiStatus
 }
 
-// pendingQueue returns the newly tracked videos or accounts that are not fetched because the organisation has no subscription. It returns
-// nil if the organisation has a subscription. itemKind says whether the request tracks videos or accounts.
+// pendingQueue returns the videos or accounts that are saved but not fetched because the organisation has no subscription. It returns nil if
+// the organisation has a subscription. itemKind says whether the request tracks videos or accounts.
 func (r bulkResult) pendingQueue(ctx context.Context, itemKind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
@@ -113,6 +113,10 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		items, err := res.startTracking(ctx, s, r)
 		if err != nil {
 			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
+		}
+		for i := range items {
+			// If the subscription has just begun, the items that were saved as pending are about to be fetched.
+			items[i].pending = items[i].pending && CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
 		}
 		entries, plan = assignItems(entries, items, plan)
 	}
@@ -193,12 +197,11 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the newly tracked videos or
-// accounts that are not fetched.
+// summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
+// saved but not fetched.
 func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
-	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(entries, plan),
-		pending: []api.PendingItem{}}
-	accepted := 0
+	r := bulkResult{entries: entries, pending: []api.PendingItem{}}
+	started := 0 // number of videos or accounts that are fetched because of this request
 	for _, e := range entries {
 		r.summary.Total++
 		switch e.status() {
@@ -210,26 +213,38 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 			continue
 		case api.TrackStatusAlreadyTracked:
 			r.summary.AlreadyExists++
-		default:
-			if accepted >= plan.enqueue {
-				r.pending = append(r.pending, api.PendingItem{ID: e.item.id, Platform: api.Platform(e.link.Platform)})
+		case api.TrackStatusTracked:
+			if !e.item.pending {
+				started++
 			}
 		}
+		if e.item.pending {
+			r.pending = append(r.pending, api.PendingItem{ID: e.item.id, Platform: api.Platform(e.link.Platform)})
+		}
 		r.summary.Succeeded++
-		accepted++
 	}
+	r.enqueued = plan.accepted > 0 && plan.immediate == plan.accepted && len(r.pending) == 0
+	r.warnings = s.warnings(entries, plan, started, len(r.pending))
 	return r
 }
 
 // warnings returns the warnings of the response, each in one or two sentences: some videos or accounts are not fetched, smaller requests
-// are fetched before this large one, or some links were sent more than once.
-func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
+// are fetched before this large one, or some links were sent more than once. started is the number of videos or accounts that are fetched
+// because of this request, and pending is the number of those that are saved but not fetched.
+func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
-	if plan.enqueue < plan.accepted {
+	switch beyond := plan.accepted - plan.enqueue; {
+	case pending > 0 && pending == beyond:
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the other %d.",
-			s.previewAllowance, plan.accepted-plan.enqueue))
+			s.previewAllowance, beyond))
+	case pending > 0:
+		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the items in pendingTmvQueue: %d.",
+			s.previewAllowance, pending))
+	case beyond > 0: // all items after the first ones were tracked already, and data is collected for them
+		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; this request fetches nothing for the other %d, which were tracked before.",
+			s.previewAllowance, beyond))
 	}
-	if len(entries) > immediateLinks && plan.accepted > 0 {
+	if len(entries) > immediateLinks && started > 0 {
 		notes = append(notes, fmt.Sprintf("A request of more than %d links is fetched in the background by the scheduled update, which begins now and gives precedence to smaller requests.", immediateLinks))
 	}
 	repeated := 0

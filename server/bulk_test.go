@@ -205,6 +205,52 @@ func TestBulkTrackVideos_fetchesOnly5VideosOfARequestIfTheOrganisationHasNoSubsc
 	})
 }
 
+func TestBulkTrackVideos_listsPendingVideosOfEarlierRequests(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierLimited)
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+		first := c.trackVideos(http.StatusOK, videoURLs(1, 12))
+		require.Len(t, first.PendingTmvQueue.Videos, 7)
+
+		again := c.trackVideos(http.StatusOK, videoURLs(1, 12))
+		require.Equal(t, first.PendingTmvQueue, again.PendingTmvQueue)
+		require.Equal(t, first.Warnings, again.Warnings)
+		require.Equal(t, int32(12), again.Summary.AlreadyExists)
+		require.False(t, again.TrackingEnqueued)
+
+		onlyPending := c.trackVideos(http.StatusOK, videoURLs(8, 10))
+		require.Len(t, onlyPending.PendingTmvQueue.Videos, 3)
+		require.False(t, onlyPending.TrackingEnqueued, "no video of the request is fetched")
+		require.Equal(t, []string{"Without an active subscription only the first 5 items of a request are fetched; no data is collected for the items in pendingTmvQueue: 3."}, onlyPending.Warnings)
+
+		c.trackVideos(http.StatusOK, videoURLs(21, 25))
+		fetched := c.trackVideos(http.StatusOK, append(videoURLs(1, 5), videoURLs(21, 25)...))
+		require.Empty(t, fetched.PendingTmvQueue.Videos)
+		require.False(t, fetched.TrackingEnqueued)
+		require.Equal(t, []string{"Without an active subscription only the first 5 items of a request are fetched; this request fetches nothing for the other 5, which were tracked before."}, fetched.Warnings)
+
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
+		a.Clock.Advance(2 * time.Second) // requests see the new subscription within a second
+		subscribed := c.trackVideos(http.StatusOK, videoURLs(1, 12))
+		require.Nil(t, subscribed.PendingTmvQueue)
+		require.Empty(t, subscribed.Warnings)
+		require.True(t, subscribed.TrackingEnqueued)
+	})
+}
+
+func TestBulkTrackVideos_announcesTheScheduledUpdateOnlyIfItFetchesVideosOfTheRequest(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.trackVideos(http.StatusOK, videoURLs(1, 40))
+	c.trackVideos(http.StatusOK, videoURLs(41, 60))
+	again := c.trackVideos(http.StatusOK, videoURLs(1, 60))
+	require.Empty(t, again.Warnings, "nothing is fetched, because all videos are tracked already")
+	require.False(t, again.TrackingEnqueued)
+	require.Contains(t, fmt.Sprint(c.trackVideos(http.StatusOK, videoURLs(1, 61)).Warnings), "scheduled update")
+}
+
 func TestBulkTrackVideos_fetchesAtMostTheConfiguredPreviewAllowance(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })

@@ -27,7 +27,7 @@ type rowWriter interface {
 }
 
 // convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member "data" of an object. The columns
-// are sorted by name. They are the required members of an entry, and the optional members of the first entry.
+// are sorted by name. columnNames chooses them.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	if err := skipToFirstEntry(decoder); err != nil {
@@ -216,11 +216,17 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 }
 
 // columnNames returns the sorted names of the columns of a table: the required members of entrySchema, and the optional members that the
-// first entry of the list has. firstEntry is nil if the list is empty.
+// first entry of the list has. An optional member that only some entries have names another member in x-column-with. The table has its
+// column if it has the column of the other member. firstEntry is nil if the list is empty.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
+	hasColumn := func(name string) bool {
+		_, has := firstEntry[name]
+		return has || slices.Contains(entrySchema.Required, name)
+	}
 	var columns []string
-	for name := range entrySchema.Properties {
-		if _, has := firstEntry[name]; has || slices.Contains(entrySchema.Required, name) {
+	for name, member := range entrySchema.Properties {
+		other, _ := member.Value.Extensions["x-column-with"].(string)
+		if hasColumn(name) || hasColumn(other) {
 			columns = append(columns, name)
 		}
 	}

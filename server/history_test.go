@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,42 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "'interpolated' must be true for days without a fetch, and absent for days with a fetch: %d days ago", 95+i)
 		}
 	})
+}
+
+func TestVideoHistory_marksInterpolatedDaysInTables(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.track(tiktokLink).String()
+	a.fetch(factsWithViews(100))
+	a.Clock.Advance(3 * 24 * time.Hour)
+	a.fetch(factsWithViews(400))
+	history := "/videos/" + id + "/history?include=quality"
+	for query, want := range map[string][]string{
+		"":                             {"interpolated", "", "true", "true", ""},
+		"&end_date=" + a.daysAgo(1):    {"interpolated", "true", "true", ""},
+		"&start_date=" + a.daysAgo(0):  {"interpolated", ""},
+		"&start_date=" + a.daysAgo(-3): {"interpolated"},
+	} {
+		_, _, sheet := openWorkbook(t, c.send(http.MethodGet, history+query, nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
+		rows := c.requestCSV(history + query)
+		require.Equal(t, rows[0], sheet[0])
+		column := slices.Index(rows[0], "interpolated")
+		require.GreaterOrEqual(t, column, 0, "%q: the table must have the column although its first entry may lack the member", query)
+		var got []string
+		for i, row := range rows {
+			got = append(got, row[column])
+			if i > 0 {
+				require.Contains(t, rows[0], "quality")
+				measured := row[slices.Index(rows[0], "quality")] == "measured"
+				require.Equal(t, measured, row[slices.Index(rows[0], "source")] != "", "%q: only a measured point has a source", query)
+				require.Equal(t, measured, row[slices.Index(rows[0], "fetched_at")] != "", "%q: only a measured point has the time of the fetch", query)
+			}
+		}
+		require.Equal(t, want, got, query)
+	}
+	plain := c.requestCSV("/videos/" + id + "/history")
+	require.Equal(t, []string{"bookmarks", "comments", "date", "engagements", "interpolated", "likes", "shares", "views"}, plain[0])
 }
 
 // Requirements in docs/coverage.md: 4.2-24, 5-02, 8-11

@@ -56,6 +56,7 @@ type trackedItem struct {
 	id       uuid.UUID
 	existing bool // true if the organisation tracked the video or account at any time before the request
 	already  bool // true if the organisation tracked the video or account directly before the request
+	pending  bool // true if the video or account is saved but not fetched, because of this request or of an earlier one
 }
 
 var videoResource = resource{
@@ -66,7 +67,7 @@ var videoResource = resource{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
 			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue, Unsupported: r.unsupportedReason,
 		})
-		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
+		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already, t.Pending} }), err
 	},
 	trackedIDs: (*store.Org).TrackedVideoIDs,
 	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
@@ -90,7 +91,9 @@ var accountResource = resource{
 			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
 			Unsupported: r.unsupportedReason,
 		})
-		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
+		return convertAll(tracked, func(t store.TrackedAccount) trackedItem {
+			return trackedItem{t.AccountID, t.Existing, t.Already, t.Pending}
+		}), err
 	},
 	trackedIDs: (*store.Org).TrackedAccountIDs,
 	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {

@@ -87,7 +87,6 @@ func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 			require.Len(t, rows, 1+len(entries), target)
 			require.Equal(t, c.requestCSV(target)[0], rows[0], target)
 			for i, entry := range entries {
-				require.Len(t, rows[0], len(entry), "%s: the sheet must have one column for each member of the JSON", target)
 				for column, name := range rows[0] {
 					cell, err := excelize.CoordinatesToCellName(column+1, i+2)
 					require.NoError(t, err)

@@ -43,6 +43,7 @@ type TrackedAccount struct {
 	AccountID uuid.UUID
 	Existing  bool // the organisation already had the account, tracked or stopped
 	Already   bool // the organisation already tracked the account
+	Pending   bool // the account is saved but not fetched, because of this request or of an earlier one
 }
 
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
@@ -96,19 +97,21 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		}
 		out = make([]TrackedAccount, len(accounts))
 		var entries []queue.Entry
-		var start []uuid.UUID
+		var start, already []uuid.UUID
 		var restarted, recent []*Account
 		seen := make(map[uuid.UUID]bool, len(accounts))
 		for i, a := range accounts {
 			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked}
 			if seen[a.ID] {
-				continue
+				continue // the caller merges the results of one account and keeps the first
 			}
 			n := len(seen)
 			seen[a.ID] = true
 			if a.Tracked {
+				already = append(already, a.ID)
 				continue
 			}
+			out[i].Pending = n >= r.Enqueue
 			if a.Removed {
 				restarted = append(restarted, a)
 			}
@@ -123,6 +126,9 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 					recent = append(recent, a)
 				}
 			}
+		}
+		if err := t.markPendingAccounts(out, already); err != nil {
+			return err
 		}
 		if err := t.markAccountsTracked(start, r.Type, int64(len(restarted))); err != nil {
 			return err
@@ -257,16 +263,38 @@ func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 	return t.Tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }
 
+// markPendingAccounts sets Pending in the results of those accounts that were tracked before the request and are not in the fetch queue. The
+// parameter ids has the accounts that were tracked before.
+func (t Tracking) markPendingAccounts(results []TrackedAccount, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	fetched, err := t.subscribedAccounts(t.Tx, "AND subject_id IN ?", ids)
+	for i, r := range results {
+		if r.Already {
+			results[i].Pending = !fetched[r.AccountID]
+		}
+	}
+	return err
+}
+
+// subscribedAccounts returns the accounts for which the organisation has a subscription in the fetch queue. The parameter condition is an
+// additional condition on fetch_subscriptions with its arguments, or "".
+func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (map[uuid.UUID]bool, error) {
+	var ids []uuid.UUID
+	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, KindAccount}, args...)...).Scan(&ids).Error
+	subscribed := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		subscribed[id] = true
+	}
+	return subscribed, err
+}
+
 // unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
-	var subscribed []uuid.UUID
-	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ?`, o.id, KindAccount).Scan(&subscribed).Error
+	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {
 		return nil, err
-	}
-	fetched := make(map[uuid.UUID]bool, len(subscribed))
-	for _, id := range subscribed {
-		fetched[id] = true
 	}
 	var accounts []Account
 	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error

@@ -44,6 +44,7 @@ type Tracked struct {
 	VideoID  uuid.UUID
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
+	Pending  bool // the video is saved but not fetched, because of this request or of an earlier one
 }
 
 // Track tracks videos and returns a result for each link, in the order of the links. A stopped video is tracked again and keeps its id.
@@ -131,7 +132,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		for i := range r.Links {
 			if !tracked[i].Existing {
 				v := t.newVideo(r, i, accounts)
-				videos, tracked[i].VideoID = append(videos, v), v.ID
+				videos = append(videos, v)
+				tracked[i].VideoID, tracked[i].Pending = v.ID, v.Pending
 			}
 		}
 		writes = append(writes, insertVideos(t.Tx, videos)...)
@@ -160,11 +162,11 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		if !known {
 			continue
 		}
-		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
+		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.Enqueue}
 		switch {
 		case v.Removed:
 			restarted = append(restarted, v)
-			change := videoChange{again: true, pending: i >= r.Enqueue}
+			change := videoChange{again: true, pending: tracked[i].Pending}
 			changed[change] = append(changed[change], v.ID)
 		case !v.Direct:
 			changed[videoChange{}] = append(changed[videoChange{}], v.ID)
@@ -214,6 +216,7 @@ type storedVideo struct {
 	ID              uuid.UUID
 	LinkedAccountID *uuid.UUID
 	Removed, Direct bool
+	Pending         bool
 	CreatedAt       db.Instant
 	LatestUpdatedAt *db.Instant
 }
@@ -236,7 +239,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 		Video     storedVideo `gorm:"embedded"`
 	}
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.created_at, v.latest_updated_at FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at FROM wanted
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
  WHERE v.id IS NOT NULL OR a.id IS NOT NULL`)

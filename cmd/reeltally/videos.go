@@ -71,7 +71,7 @@ type videosList struct {
 	Username       string             `placeholder:"HANDLE" help:"Only videos of the account with this handle."`
 	Collection     []string           `sep:"none" placeholder:"NAME|ID" help:"Only videos of this collection. Repeat it for several collections."`
 	Hashtag        string             `placeholder:"TAG" help:"Only videos whose caption contains this hashtag."`
-	Search         string             `short:"q" placeholder:"TEXT" help:"Only videos whose title, caption or handle contains this text."`
+	Search         string             `short:"q" placeholder:"TEXT" help:"Only videos whose caption contains each word of this text, also inside a longer word."`
 	FetchStatus    client.FetchStatus `placeholder:"STATUS" help:"Only videos with this state of fetching, for example ok."`
 	IncludeRemoved bool               `help:"Also stopped videos."`
 	OrderBy        client.VideoOrder  `placeholder:"MEMBER" help:"Member to sort by, for example latest_views, uploaded_at or views_gained_7d. Without it, latest_updated_at."`

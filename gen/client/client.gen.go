@@ -1491,7 +1491,8 @@ type PendingItem struct {
 	Platform Platform `json:"platform"`
 }
 
-// PendingQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
+// PendingQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
+// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
 type PendingQueue struct {
 	// Accounts The accounts whose data is not fetched.
 	Accounts []PendingItem `json:"accounts"`
@@ -2127,7 +2128,8 @@ type TrackAccountsRequest struct {
 
 // TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
-	// PendingTmvQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
+	// PendingTmvQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
+	// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -2268,7 +2270,8 @@ type TrackVideosRequest struct {
 
 // TrackVideosResult The result for each link.
 type TrackVideosResult struct {
-	// PendingTmvQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
+	// PendingTmvQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
+	// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -2565,7 +2568,7 @@ type VideoFilters struct {
 	// Platform The platform of the filter `platform`.
 	Platform *string `json:"platform"`
 
-	// Q The words that the caption must contain.
+	// Q The words that the caption must contain, each also inside a longer word.
 	Q *string `json:"q"`
 
 	// UploadedAtRange A range of UTC days. Both ends are inclusive. If an end is null, the range has no limit at this end.
@@ -3286,7 +3289,7 @@ type ListVideosParams struct {
 	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption contains all of these words, at most 20 words. Upper and lower case count as equal.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.

@@ -689,7 +689,7 @@ type ListVideosOptions struct {
 	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
 	Hashtag string
 
-	// Q Only videos whose caption contains all of these words, at most 20 words. Upper and lower case count as equal.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
 	Q string
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.

@@ -845,7 +845,7 @@ export interface PendingItem {
   platform: Platform;
 }
 
-/** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
+/** The saved items of the request that are not fetched because the organisation has no active subscription. */
 export interface PendingQueue {
   /** The accounts whose data is not fetched. */
   accounts: PendingItem[];
@@ -1303,7 +1303,7 @@ export interface TrackAccountsRequest {
 
 /** The result for each link. */
 export interface TrackAccountsResult {
-  /** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
+  /** The saved items of the request that are not fetched because the organisation has no active subscription. */
   pendingTmvQueue?: PendingQueue | undefined;
   /** One entry for each distinct link, in the order of the request. */
   results: TrackAccountsEntry[];
@@ -1393,7 +1393,7 @@ export interface TrackVideosRequest {
 
 /** The result for each link. */
 export interface TrackVideosResult {
-  /** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
+  /** The saved items of the request that are not fetched because the organisation has no active subscription. */
   pendingTmvQueue?: PendingQueue | undefined;
   /** One entry for each distinct link, in the order of the request. */
   results: TrackVideosEntry[];
@@ -1553,7 +1553,7 @@ export interface VideoFilters {
   linked_account_id: string | null;
   /** The platform of the filter `platform`. */
   platform: string | null;
-  /** The words that the caption must contain. */
+  /** The words that the caption must contain, each also inside a longer word. */
   q: string | null;
   /** A range of UTC days. */
   uploaded_at_range: DateRange;
@@ -1936,7 +1936,7 @@ export interface ListVideosParams {
   platform?: Platform | undefined;
   /** Only videos whose caption contains this hashtag, sent with or without `#`. */
   hashtag?: string | undefined;
-  /** Only videos whose caption contains all of these words, at most 20 words. */
+  /** Only videos whose caption contains each of these words, at most 20 words. */
   q?: string | undefined;
   /** `true`: also list videos whose tracking was stopped. */
   include_removed?: boolean | undefined;

@@ -114,14 +114,18 @@ func (a *address) facebookVideoLink(accountName, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccountLink returns the link of an account. The name is the first part of the path: a chosen name, an account id, or the title of a page
-// followed by the page's id, such as "Any-Title-100063551323670".
+// facebookAccountLink returns the link of an account. The name is the first part of the path: a chosen name, an account id, the title of a page
+// followed by the page's id, such as "Any-Title-100063551323670", or a canonical username, such as "some.name~100063551323670". For a canonical
+// username, facebookAccountLink returns the link with the account's id, because an account can change its name but not its id.
 func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	if !a.isAccountHost() {
 		return Link{}, a.refusePath()
 	}
 	if consistsOf(name, 1, 20, isDigit) {
 		return a.facebookAccountIDLink(name)
+	}
+	if chosen, id, ok := strings.Cut(name, "~"); ok && isFacebookName(chosen) && consistsOf(id, 1, 20, isDigit) {
+		return a.facebookAccountIDLink(id)
 	}
 	if !isFacebookName(name) {
 		return Link{}, a.refuseHandle(name, facebookNameShape)

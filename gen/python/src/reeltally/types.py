@@ -829,7 +829,7 @@ class PendingItem(TypedDict):
 
 
 class PendingQueue(TypedDict):
-    """The saved items that are not fetched because the organisation has no active subscription; absent if there are none."""
+    """The saved items of the request that are not fetched because the organisation has no active subscription."""
 
     # The accounts whose data is not fetched.
     accounts: list[PendingItem]
@@ -1308,7 +1308,7 @@ class TrackAccountsRequest(TypedDict):
 class TrackAccountsResult(TypedDict):
     """The result for each link."""
 
-    # The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
+    # The saved items of the request that are not fetched because the organisation has no active subscription.
     pendingTmvQueue: NotRequired[PendingQueue]
     # One entry for each distinct link, in the order of the request.
     results: list[TrackAccountsEntry]
@@ -1398,7 +1398,7 @@ class TrackVideosRequest(TypedDict):
 class TrackVideosResult(TypedDict):
     """The result for each link."""
 
-    # The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
+    # The saved items of the request that are not fetched because the organisation has no active subscription.
     pendingTmvQueue: NotRequired[PendingQueue]
     # One entry for each distinct link, in the order of the request.
     results: list[TrackVideosEntry]
@@ -1556,7 +1556,7 @@ class VideoFilters(TypedDict):
     linked_account_id: str | None
     # The platform of the filter `platform`.
     platform: str | None
-    # The words that the caption must contain.
+    # The words that the caption must contain, each also inside a longer word.
     q: str | None
     # A range of UTC days.
     uploaded_at_range: DateRange
