@@ -336,13 +336,29 @@ func instancePath(c echo.Context) string {
 }
 
 // challengeHeader returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
-// contains no error code, as RFC 6750, section 3.1, recommends.
+// contains no error code, as RFC 6750, section 3.1, recommends. The description has only the characters that section 3 allows: ASCII without
+// control characters, double quotes and backslashes.
 func challengeHeader(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
 	if e.Code == CodeTokenMissing {
 		return realm
 	}
-	return fmt.Sprintf(`%s, error="invalid_token", error_description=%q`, realm, e.Detail)
+	return fmt.Sprintf(`%s, error="invalid_token", error_description="%s"`, realm, describeInASCII(e.Detail))
+}
+
+// describeInASCII returns text with the characters that the error_description of a challenge allows.
+func describeInASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '"':
+			return '\''
+		case r == '\\':
+			return '/'
+		case r < ' ' || r > '~':
+			return '?'
+		}
+		return r
+	}, strings.ReplaceAll(text, "…", "..."))
 }
 
 // wholeSeconds returns d in seconds, rounded up and at least 1, so that a caller that waits this long does not retry too early.

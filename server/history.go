@@ -88,7 +88,12 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 	}
 	if endDate != nil {
 		if to = store.DateOf(endDate.Time); from > to {
-			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
+			if startDate != nil {
+				faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
+			} else {
+				faults = append(faults, queryFault("end_date", faultRange,
+					"end_date %s is before the default start_date, which is %s (%d days ago); send a start_date that is not after end_date", to, from, defaultHistoryDays))
+			}
 		}
 	} else if from > to {
 		to = from // startDate is in the future, so the history contains only startDate, a day without data

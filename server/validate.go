@@ -2,17 +2,20 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -60,6 +63,7 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		faults = append(faults, bodyFaults...)
 		value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
+		contractFaults = removeFaultsOfParameters(contractFaults, faults)
 		if faults = append(faults, contractFaults...); len(faults) > 0 {
 			return invalidRequest(faults...)
 		}
@@ -69,6 +73,19 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// removeFaultsOfParameters returns faults without the faults of parameters that already have a fault in earlier. For example, a parameter that is
+// not percent-encoded correctly is not also reported as missing.
+func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
+	if len(earlier) == 0 {
+		return faults
+	}
+	return slices.DeleteFunc(faults, func(f api.Fault) bool {
+		return f.Name != nil && slices.ContainsFunc(earlier, func(e api.Fault) bool {
+			return e.Name != nil && *e.Name == *f.Name && e.Location == f.Location
+		})
+	})
 }
 
 // joinHeaderLines joins the lines of each header field in names into one line with commas. The joined line has the same meaning as the
@@ -215,6 +232,10 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 			c.addError(e.Err, e.Parameter)
 		}
 	case *openapi3filter.ParseError:
+		if limit := violatedLimit(e, param); limit != "" {
+			c.addFault(fault(param, nil, faultType, "must be %s, not %s", limit, strings.Trim(quoteText(fmt.Sprint(e.Value)), `"`)))
+			return
+		}
 		expected := "a value"
 		if param != nil && param.Schema != nil {
 			expected = typeNames(param.Schema.Value.Type.Slice())
@@ -244,19 +265,22 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "maximum":
 		add("maximum", "must be at most %v, not %s", int64(*schema.Max), formatValue(e.Value))
 	case "minLength":
-		if schema.MinLength == 1 {
+		switch allowed := allowedText(schema); {
+		case schema.MinLength == 1:
 			add("min_length", "is empty")
-		} else {
-			add("min_length", "must have at least %s", countWithNoun(int(schema.MinLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
+		case allowed != "":
+			add("min_length", "must be %s, not %s", allowed, formatValue(e.Value))
+		default: // the message does not contain the value, because it can be a password
+			add("min_length", "must have at least %s, not %d", countWithNoun(int(schema.MinLength), "character", ""), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %s", countWithNoun(int(*schema.MaxLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
+		add(faultMaxLength, "must have at most %s, not %d", countWithNoun(int(*schema.MaxLength), "character", ""), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "minItems":
-		add("min_items", "must have at least %s", countWithNoun(int(schema.MinItems), "entry", "entries")) //nolint:gosec // no overflow, because the limits in the contract are small
+		add("min_items", "must have at least %s, not %d", countWithNoun(int(schema.MinItems), "entry", "entries"), arrayLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, arrayLength(e.Value))
 	case "pattern":
-		add("pattern", "does not have the form %s: %s", schema.Pattern, formatValue(e.Value))
+		add("pattern", "must be %s, not %s", cmp.Or(allowedText(schema), "a text without NUL characters"), formatValue(e.Value))
 	case "format":
 		add(faultFormat, "must be %s, not %s", formatDescription(schema.Format), formatValue(e.Value))
 	case "required":
@@ -268,10 +292,43 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 			name = e.Reason
 		}
 		path = append(path, name)
+		if len(schema.Properties) == 0 {
+			add(faultUnknownMember, "is not a known member; the object must be empty")
+			return
+		}
 		add(faultUnknownMember, "is not a known member; the known members are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
 	default:
 		add(strings.ToLower(e.SchemaField), "does not match the schema")
 	}
+}
+
+// allowedText describes the texts that the pattern of a schema allows, for an error message that begins with "must be". The description is the
+// extension x-allowed of the OpenAPI contract. It is missing only if the pattern allows all texts without NUL characters.
+func allowedText(schema *openapi3.Schema) string {
+	allowed, _ := schema.Extensions["x-allowed"].(string)
+	return allowed
+}
+
+// violatedLimit describes the limit that a whole number in a parameter violates, such as "at most 2147483647", if the number is too large or too
+// small for its type. Otherwise it returns "".
+func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) string {
+	if !errors.Is(e.RootCause(), strconv.ErrRange) || param == nil || param.Schema == nil || !param.Schema.Value.Type.Is("integer") {
+		return ""
+	}
+	lowest, highest := int64(math.MinInt64), int64(math.MaxInt64)
+	if param.Schema.Value.Format == "int32" {
+		lowest, highest = math.MinInt32, math.MaxInt32
+	}
+	if param.Schema.Value.Min != nil {
+		lowest = int64(*param.Schema.Value.Min)
+	}
+	if param.Schema.Value.Max != nil {
+		highest = int64(*param.Schema.Value.Max)
+	}
+	if strings.HasPrefix(fmt.Sprint(e.Value), "-") {
+		return fmt.Sprintf("at least %d", lowest)
+	}
+	return fmt.Sprintf("at most %d", highest)
 }
 
 // fault returns a fault in a request parameter, or in the request body if param is nil. The path leads to the invalid value, by names of
@@ -336,6 +393,12 @@ func valueKind(v any) string {
 		return "an object"
 	}
 	return "a number"
+}
+
+// textLength returns the number of characters of a decoded JSON string. It returns 0 if v is not a string.
+func textLength(v any) int {
+	text, _ := v.(string)
+	return utf8.RuneCountInString(text)
 }
 
 // arrayLength returns the number of entries of a decoded JSON array. It returns 0 if v is not an array.

@@ -170,7 +170,7 @@ func (s *Server) checkWebhookURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return refuse("url is not a web address")
+		return refuse("url must be an https URL such as https://hooks.example.com/reeltally, not %s", quoteText(text))
 	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
 	case strings.ContainsAny(u.EscapedPath()+u.RawQuery, "[]"):

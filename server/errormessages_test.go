@@ -1,0 +1,93 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video := "/videos/" + c.track(tiktokLink).String()
+	collection := "/collections/" + c.createCollection(map[string]any{"name": "Launch"}).String()
+	const collectionID = "the id of a collection, a UUID such as 01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a, or the word null"
+	const name = "a name with at least one character that is not white space"
+	const webhookURL = "an https URL without white space, such as https://hooks.example.com/reeltally"
+	for _, test := range []struct {
+		method, target string
+		body           any
+		want           string
+	}{
+		{http.MethodGet, "/videos?page=2147483648", nil, "page must be at most 2147483647, not 2147483648."},
+		{http.MethodGet, "/videos?page=99999999999999999999999", nil, "page must be at most 2147483647, not 99999999999999999999999."},
+		{http.MethodGet, "/videos?page=-2147483649", nil, "page must be at least 1, not -2147483649."},
+		{http.MethodGet, "/videos?page=1.5", nil, `page must be a whole number, not "1.5".`},
+		{http.MethodGet, "/collections?parent_id=xyz", nil, "parent_id must be " + collectionID + `, not "xyz".`},
+		{http.MethodGet, "/collections?parent_id=abcd", nil, "parent_id must be " + collectionID + `, not "abcd".`},
+		{http.MethodGet, "/videos?username=%40", nil, `username must be a handle, with or without a leading @, not "@".`},
+		{http.MethodGet, "/videos?hashtag=%23", nil, `hashtag must be a hashtag, with or without a leading #, not "#".`},
+		{http.MethodGet, "/videos?q=%20", nil, `q must be a text with at least one word, not " ".`},
+		{http.MethodGet, "/videos?cursor=a.b", nil, `cursor must be a cursor from an earlier answer, which has only letters, digits, - and _, not "a.b".`},
+		{http.MethodGet, "/videos/a%00b", nil, "ad_id contains a NUL character."},
+		{http.MethodGet, video + "/history?end_date=" + a.daysAgo(40), nil, "end_date " + a.daysAgo(40) + " is before the default start_date, which is " + a.daysAgo(30) +
+			" (30 days ago); send a start_date that is not after end_date."},
+		{http.MethodGet, video + "/history?start_date=" + a.daysAgo(3) + "&end_date=" + a.daysAgo(4), nil, "end_date " + a.daysAgo(4) + " is before start_date, which is " + a.daysAgo(3) + "."},
+		{http.MethodPost, "/collections", map[string]any{"name": "   "}, "name must be " + name + `, not "   ".`},
+		{http.MethodPost, "/collections", map[string]any{"name": ""}, "name is empty."},
+		{http.MethodPost, "/collections", map[string]any{"name": strings.Repeat("😀", 101)}, "name must have at most 100 characters, not 101."},
+		{http.MethodPost, "/collections", map[string]any{"name": "a", "hashtags": []string{"fit ness"}}, `hashtags.0 must be a hashtag without white space, with # only at its beginning, not "fit ness".`},
+		{http.MethodPatch, collection, map[string]any{"password": "secret"}, "password must have at least 8 characters, not 6."},
+		{http.MethodPost, "/videos/bulk", map[string]any{"links": []string{}}, "links must have at least 1 entry, not 0."},
+		{http.MethodPost, "/webhooks", map[string]any{"url": "nope", "description": "a"}, "url must be " + webhookURL + `, not "nope".`},
+		{http.MethodPost, "/webhooks", map[string]any{"url": "ftp://example.com/x", "description": "a"}, "url must be " + webhookURL + `, not "ftp://example.com/x".`},
+		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},
+	} {
+		p := c.send(test.method, test.target, test.body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, test.want, p.Detail, "%s %s", test.method, test.target)
+		require.Len(t, p.Errors, 1, "%s %s", test.method, test.target)
+	}
+	p := c.send(http.MethodPost, "/collections", map[string]any{"name": "a"}, "Idempotency-Key", "a b").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Equal(t, `Idempotency-Key must be a key of visible ASCII characters without spaces, not "a b".`, p.Detail)
+}
+
+func TestContract_describesThePatternsOfRequestsInWords(t *testing.T) {
+	t.Parallel()
+	const anyText = `^[^\x00]*$` // the server refuses NUL characters before it checks patterns
+	var requireWords func(name string, s *openapi3.Schema)
+	requireWords = func(name string, s *openapi3.Schema) {
+		allowed, _ := s.Extensions["x-allowed"].(string)
+		require.Equal(t, s.Pattern != "" && s.Pattern != anyText, allowed != "", "%s must have x-allowed if it has a pattern", name)
+		if s.Items != nil {
+			requireWords(name+"[]", s.Items.Value)
+		}
+		for member, child := range s.Properties {
+			requireWords(name+"."+member, child.Value)
+		}
+	}
+	for _, op := range sharedContract().operations {
+		for _, p := range op.Operation.Parameters {
+			requireWords(op.id+" "+p.Value.Name, p.Value.Schema.Value)
+		}
+		if b := op.Operation.RequestBody; b != nil {
+			requireWords(op.id, b.Value.Content.Get("application/json").Schema.Value)
+		}
+	}
+}
+
+func TestAuthentication_describesTheErrorInASCII(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	for _, header := range []string{"Bearer x", "Basic abc", "Bearer", "Bearer rt_\"\\é" + strings.Repeat("x", 200)} {
+		got := a.send(t, http.MethodGet, "/videos", nil, "Authorization", header).requireStatus(http.StatusUnauthorized)
+		// RFC 6750, section 3, allows these characters.
+		require.Regexp(t, `^Bearer realm="ReelTally", error="invalid_token", error_description="[\x20-\x21\x23-\x5b\x5d-\x7e]+"$`, got.Header.Get("WWW-Authenticate"))
+	}
+}
