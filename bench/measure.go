@@ -89,20 +89,20 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 		results[i] = report.Result{Group: c.group, Name: c.name, Goal: c.goal, AtLeast: c.atLeast, Measured: milliseconds(median(measured[i])), Limit: milliseconds(median(limits[i]))}
 		results[i].Ratio = results[i].Measured / results[i].Limit
 	}
-	setLowestRatios(results, cases)
+	setRatiosWithHTTP(results, cases)
 	return results, nil
 }
 
-// setLowestRatios sets the lowest possible ratio of each case whose measured step is an HTTP request and whose limit is not. It does nothing
-// if the case that measures HTTP alone was not selected.
-func setLowestRatios(results []report.Result, cases []benchCase) {
+// setRatiosWithHTTP sets Result.WithHTTP of each case whose measured step is an HTTP request and whose limit is not. It does nothing if the case that
+// measures HTTP alone was not selected.
+func setRatiosWithHTTP(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
 	if http < 0 {
 		return
 	}
 	for i, c := range cases {
 		if c.withoutHTTP {
-			results[i].Lowest = (results[i].Limit + results[http].Limit) / results[i].Limit
+			results[i].WithHTTP = (results[i].Limit + results[http].Limit) / results[i].Limit
 		}
 	}
 }

@@ -49,9 +49,9 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// Lowest is the lowest ratio that any server could reach, or 0 if it was not computed. The time of the limit and the time of the shortest
-	// HTTP request are added up, and the sum is divided by the time of the limit.
-	Lowest float64 `json:"lowest,omitempty"`
+	// WithHTTP is the ratio of a server that needs the time of the limit for the data and the time of net/http for the request. It is 0 if it was
+	// not computed.
+	WithHTTP float64 `json:"with_http,omitempty"`
 }
 
 // Fact is a measurement that is only reported. It has no goal, so it cannot fail the benchmark.
@@ -84,13 +84,13 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
-// OutOfReach returns true if no server can meet the goal on the machine of the run, because the goal is lower than the lowest possible ratio.
-func (r Result) OutOfReach() bool { return !r.AtLeast && r.Lowest > r.Goal }
+// IsBelowHTTP returns true if the goal is lower than the ratio of a server that adds only an HTTP request to the limit.
+func (r Result) IsBelowHTTP() bool { return !r.AtLeast && r.WithHTTP > r.Goal }
 
-// formatVerdict returns the verdict, with the lowest possible ratio if the goal is out of reach.
+// formatVerdict returns the verdict. If the goal is lower than WithHTTP, the text also has WithHTTP.
 func (r Result) formatVerdict() string {
-	if r.OutOfReach() {
-		return fmt.Sprintf("%s (lowest possible: %.2f)", r.Verdict(), r.Lowest)
+	if r.IsBelowHTTP() {
+		return fmt.Sprintf("%s (limit and HTTP: %.2f)", r.Verdict(), r.WithHTTP)
 	}
 	return r.Verdict()
 }
@@ -160,8 +160,8 @@ func (r Report) Table() string {
 	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
 		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
-	if n := r.countOutOfReach(); n > 0 {
-		fmt.Fprintf(&b, "Goals that no server can meet on this machine, because even the shortest HTTP request takes too long: %d.\n", n)
+	if n := r.countBelowHTTP(); n > 0 {
+		fmt.Fprintf(&b, "Goals that are lower than the ratio of the limit and the shortest HTTP request together: %d.\n", n)
 	}
 	group := ""
 	for _, result := range r.Results {
@@ -191,11 +191,11 @@ func (r Report) countVerdicts(verdict string) int {
 	return n
 }
 
-// countOutOfReach returns the number of results whose goal no server can meet on the machine of the run.
-func (r Report) countOutOfReach() int {
+// countBelowHTTP returns the number of results whose goal is lower than WithHTTP.
+func (r Report) countBelowHTTP() int {
 	n := 0
 	for _, result := range r.Results {
-		if result.OutOfReach() {
+		if result.IsBelowHTTP() {
 			n++
 		}
 	}
