@@ -210,7 +210,7 @@ func (t contractTransport) checkResponse(req *http.Request, op *contractOperatio
 	if requestFault != nil && status < 400 {
 		addFault("the server accepted a request that violates the contract: %w", requestFault)
 	}
-	checkHeaders(resp, addFault)
+	checkHeaders(resp, body, addFault)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
 		addFault("the header Access-Control-Allow-Origin must be *")
 	}
@@ -230,7 +230,7 @@ func (t contractTransport) checkResponse(req *http.Request, op *contractOperatio
 
 // checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls addFault for each wrong, missing or
 // forbidden header.
-func checkHeaders(resp *http.Response, addFault func(string, ...any)) {
+func checkHeaders(resp *http.Response, body []byte, addFault func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
 		for _, h := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit", "RateLimit-Policy"} {
@@ -240,7 +240,9 @@ func checkHeaders(resp *http.Response, addFault func(string, ...any)) {
 		}
 	}
 	retry, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if needsRetryAfter := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; needsRetryAfter && (err != nil || retry < 1) {
+	needsRetryAfter := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable ||
+		status == http.StatusConflict && bytes.Contains(body, []byte(`"code":"idempotency_key_in_use"`))
+	if needsRetryAfter && (err != nil || retry < 1) {
 		addFault("Retry-After must be a positive number of seconds, not %q", resp.Header.Get("Retry-After"))
 	} else if !needsRetryAfter && resp.Header.Get("Retry-After") != "" {
 		addFault("the response with status %d must not have Retry-After", status)

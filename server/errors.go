@@ -101,7 +101,7 @@ var codes = [...]CodeInfo{
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
 	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
-	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
+	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
@@ -301,7 +301,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a connection that the caller closed is not an error of the server
 			level = slog.LevelError
 		}
-		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)
+		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", withoutNames(e.Cause))
 	}
 	h := w.Header()
 	if e.RetryAfter > 0 {
@@ -321,6 +321,15 @@ func (s *Server) writeError(err error, c echo.Context) {
 	if err := c.Blob(info.Status, "application/problem+json", append(body, '\n')); err != nil {
 		s.logger.DebugContext(r.Context(), "cannot send the error response", "request_id", requestID(c), "error", err)
 	}
+}
+
+// withoutNames returns an error for the log. The text of a *store.NotFoundError has the names of the objects, which can be links, so withoutNames
+// replaces it by an error that has only their kind. It returns any other error unchanged.
+func withoutNames(err error) error {
+	if missing, ok := errors.AsType[*store.NotFoundError](err); ok {
+		return fmt.Errorf("no such %s", missing.Kind)
+	}
+	return err
 }
 
 // maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member "instance".

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,9 @@ const finishKeyTimeout = 5 * time.Second
 
 // finishKeyGrace is how long after the deadline of a request the server may still store the response for its Idempotency-Key.
 const finishKeyGrace = 500 * time.Millisecond
+
+// keyRenewal is how often the server renews the lease of an Idempotency-Key while the request runs. Two renewals can fail before the lease ends.
+const keyRenewal = store.KeyLease / 3
 
 type effectKey struct{}
 
@@ -54,8 +58,10 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyDone:
 			return sendStoredResponse(c, known.Answer)
 		case store.KeyRunning:
-			return problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running. "+
-				"Send the request again in a moment to get its response.", quoteText(key))
+			e := problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running, or it was interrupted. "+
+				"Send the request again in %s.", quoteText(key), inSeconds(known.RetryAfter))
+			e.RetryAfter = known.RetryAfter
+			return e
 		case store.KeyMismatch:
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
 				"Use a new key for a new request.", quoteText(key))
@@ -68,7 +74,11 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
 		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, this status makes finishKey release the key
-		defer func() { s.finishKey(c, org, op.id, key, result) }()
+		stopRenewing := s.renewKey(c, org, op.id, key)
+		defer func() {
+			stopRenewing()
+			s.finishKey(c, org, op.id, key, result)
+		}()
 		response, err := bufferResponse(c, next)
 		if err != nil {
 			return err
@@ -110,6 +120,31 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// renewKey renews the lease of an Idempotency-Key until the returned function is called. Without a renewal, a repetition of a long request
+// would run at the same time as the first request. If the server crashes, the renewals end, and a repetition soon continues the request.
+func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string) (stop func()) {
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	var renewals sync.WaitGroup
+	renewals.Go(func() {
+		tick := time.NewTicker(keyRenewal)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := org.RenewKey(ctx, operation, key); err != nil && ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "cannot renew the lease of an Idempotency-Key", "request_id", requestID(c), "error", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		renewals.Wait() // a later renewal would reserve a key again that finishKey has released
+	}
+}
+
 // finishKey stores the response to a request with an Idempotency-Key. If the status is 5xx, it releases the key instead, so that a
 // repetition runs the operation again.
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
@@ -126,7 +161,7 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	} else {
 		err = org.FinishKey(ctx, operation, key, a)
 	}
-	if err != nil { // the error is only logged; until the key expires, repetitions are refused with status 409
+	if err != nil { // the error is only logged; until the lease of the key ends, repetitions are refused with status 409
 		s.logger.ErrorContext(ctx, "cannot store the response to a request with an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }

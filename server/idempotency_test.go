@@ -104,7 +104,9 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 
 			// Change the database so that the first request seems to be still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
-			send(request[1], key).requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+			running := send(request[1], key)
+			running.requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+			require.Equal(t, "15", running.Header.Get("Retry-After"), id)
 
 			// Another organisation can use the same Idempotency-Key for another request.
 			if id == "createCollection" {
@@ -164,13 +166,41 @@ func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 		made := decode[client.CreatedCollection](send().requireStatus(http.StatusCreated))
 		// Change the database as if the server had crashed after it created the collection and before it stored the response.
 		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
-		send().requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
-		a.Clock.Advance(time.Minute)
+		a.Clock.Advance(4500 * time.Millisecond)
+		interrupted := send()
+		p := interrupted.requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+		require.Contains(t, p.Detail, "or it was interrupted. Send the request again in 11 seconds.")
+		require.Equal(t, "11", interrupted.Header.Get("Retry-After"), "Retry-After must be the time until the key is free, in seconds")
+		a.Clock.Advance(11 * time.Second)
 		again := send().requireStatus(http.StatusCreated)
 		require.Empty(t, again.Header.Get("Idempotent-Replayed"))
 		require.Equal(t, made.ID, decode[client.CreatedCollection](again).ID)
 		require.Len(t, storetest.Column[string](t, a.DB, "SELECT id FROM collections"), 1)
 	})
+}
+
+// TestIdempotency_longRequestKeepsItsKey runs a request that waits in its first INSERT until the server renews the lease of the key. On SQLite,
+// the renewal would wait for the transaction of the request, so the test uses PostgreSQL.
+func TestIdempotency_longRequestKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, storetest.New(t, "postgres"))
+	c := a.newCaller(t, store.TierPremium)
+	send := func() response {
+		return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
+	}
+	var during response
+	a.Guard.BeforeStatement(`INSERT INTO "collections"`, func() {
+		a.Clock.Advance(2 * store.KeyLease) // without a renewal, the lease has now ended
+		now := store.InstantOf(a.Clock.Now())
+		require.Eventually(t, func() bool {
+			return storetest.Column[store.Instant](t, a.DB, "SELECT started_at FROM idempotency_keys")[0] == now
+		}, 4*store.KeyLease, 50*time.Millisecond, "the server must renew the lease")
+		during = send()
+	})
+	send().requireStatus(http.StatusCreated)
+	during.requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+	require.Equal(t, "15", during.Header.Get("Retry-After"))
+	require.Equal(t, "true", send().requireStatus(http.StatusCreated).Header.Get("Idempotent-Replayed"))
 }
 
 func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has probably crashed.
-	abandonedAfter = time.Minute
+	// KeyLease is how long an idempotency key is reserved for the request that got KeyFresh. While the request runs, its server renews the lease
+	// with RenewKey. If the lease ends without an answer, the request counts as abandoned, because its server has probably crashed.
+	KeyLease = 15 * time.Second
 	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
 	// It is enough for a day with 120 calls a minute, if the answers are small.
 	IdempotencyLimit = 128 << 20
@@ -33,11 +34,11 @@ type IdempotencyState int
 // The states that BeginKey returns.
 const (
 	// KeyFresh: no other request has used the key, or the earlier request with the key was abandoned without an answer. The caller executes
-	// the request, and then calls FinishKey or ReleaseKey.
+	// the request and calls RenewKey before KeyLease has passed. After the request, it calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
 	// KeyDone: the request was already answered. The caller returns the stored answer.
 	KeyDone
-	// KeyRunning: another request with the same key is running.
+	// KeyRunning: another request with the same key is running, or its server crashed within the last KeyLease.
 	KeyRunning
 	// KeyMismatch: the key was used before for a request with other content.
 	KeyMismatch
@@ -59,12 +60,13 @@ type IdempotencyKey struct {
 	// So it finds the object that the first attempt created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RetryAfter is how long the organisation must wait until enough old keys have expired to store a new key. It is set only if State is
-	// KeyStoreFull.
+	// RetryAfter is the time after which the request can be sent again. If State is KeyRunning, the lease of the other request ends then, unless it is
+	// renewed. If State is KeyStoreFull, enough old keys have expired then, so that a new key can be stored. In the other states, it is zero.
 	RetryAfter time.Duration
 }
 
-// idempotencyRow is a row of idempotency_keys. Status is nil until the request is answered.
+// idempotencyRow is a row of idempotency_keys. Status is nil until the request is answered. StartedAt is the time at which the lease of the
+// request began or was last renewed. It is zero if the request released the key.
 type idempotencyRow struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Operation      string    `gorm:"primaryKey"`
@@ -176,8 +178,8 @@ func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, n
 		var err error
 		out.Answer.Body, err = row.decompressBody()
 		return out, err
-	case row.StartedAt > now.Add(-abandonedAfter):
-		out.State = KeyRunning
+	case row.StartedAt > now.Add(-KeyLease):
+		out.State, out.RetryAfter = KeyRunning, min(row.StartedAt.Add(KeyLease).Sub(now), KeyLease) // min, because the clocks of two servers can differ
 	default:
 		out.State = KeyFresh
 		return out, db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
@@ -195,6 +197,18 @@ func (r *idempotencyRow) decompressBody() ([]byte, error) {
 		return nil, err
 	}
 	return c.decoder.DecodeAll(r.Body, nil)
+}
+
+// RenewKey begins the lease of a key again, for a request that got KeyFresh and still runs. If the key has an answer, RenewKey changes nothing.
+func (o *Org) RenewKey(ctx context.Context, operation, key string) error {
+	return o.startLease(ctx, operation, key, o.s.db.Now())
+}
+
+// startLease sets the time at which the lease of a key without an answer began.
+func (o *Org) startLease(ctx context.Context, operation, key string, at db.Instant) error {
+	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", at).Error
+	})
 }
 
 // FinishKey stores the answer to a request that got KeyFresh. If the key already has a stored answer, FinishKey changes nothing.
@@ -219,9 +233,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 // ReleaseKey allows a request that ended without an answer to be sent again immediately. The key keeps its EffectID, because the request
 // may already have created an object.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
-	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
-	})
+	return o.startLease(ctx, operation, key, 0)
 }
 
 // reserveKeyBytes adds n bytes to the total size of the organisation's keys and locks the row of the total. If the total would exceed

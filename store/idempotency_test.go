@@ -28,7 +28,7 @@ func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		first := beginKey(t, o, "TrackVideo", "k", "body")
 		require.Equal(t, store.KeyFresh, first.State)
-		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID}, beginKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: store.KeyLease}, beginKey(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
@@ -55,8 +55,9 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		first := beginKey(t, o, "TrackVideo", "k", "body")
-		db.Clock.Advance(time.Minute - time.Microsecond)
-		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "k", "body").State)
+		db.Clock.Advance(store.KeyLease - time.Microsecond)
+		running := store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: time.Microsecond}
+		require.Equal(t, running, beginKey(t, o, "TrackVideo", "k", "body"))
 		db.Clock.Advance(time.Microsecond)
 		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
 		second := beginKey(t, o, "TrackVideo", "k", "body")
@@ -66,6 +67,27 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
 		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State, "another request must not use the key, because the effect of the first request is unknown")
 		require.Equal(t, second, beginKey(t, o, "TrackVideo", "k", "body"), "the same request must be able to continue at once")
+	})
+}
+
+func TestIdempotencyKey_isReservedAsLongAsItsLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		first := beginKey(t, o, "TrackVideo", "k", "body")
+		for range 3 {
+			db.Clock.Advance(store.KeyLease - time.Second)
+			require.NoError(t, o.RenewKey(t.Context(), "TrackVideo", "k"))
+		}
+		db.Clock.Advance(store.KeyLease - time.Second)
+		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: time.Second}, beginKey(t, o, "TrackVideo", "k", "body"))
+		db.Clock.Advance(-time.Hour) // the clock of another server can be wrong
+		require.Equal(t, store.KeyLease, beginKey(t, o, "TrackVideo", "k", "body").RetryAfter)
+		db.Clock.Advance(time.Hour)
+
+		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", store.KeptAnswer{Status: 201}))
+		require.NoError(t, o.RenewKey(t.Context(), "TrackVideo", "k"))
+		require.Equal(t, store.KeyDone, beginKey(t, o, "TrackVideo", "k", "body").State, "a renewal must not change a key with an answer")
 	})
 }
 

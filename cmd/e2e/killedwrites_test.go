@@ -409,7 +409,7 @@ func (k *killedRun) requireGet(t *testing.T, w *killedWriter, path string) respo
 }
 
 // If a request to create a collection got no answer, repeatUnanswered repeats the request with the same Idempotency-Key. The server answers
-// with 409 until the interrupted request counts as abandoned, which takes a minute. Then the collection must exist exactly once: see
+// with 409 until the interrupted request counts as abandoned, which takes 15 seconds. Then the collection must exist exactly once: see
 // compareCollections.
 func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
 	t.Helper()

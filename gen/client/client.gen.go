@@ -2911,8 +2911,9 @@ type ListAccountsParams struct {
 type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2921,8 +2922,9 @@ type TrackAccountParams struct {
 type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3009,8 +3011,9 @@ type ListCollectionsParams struct {
 type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3064,8 +3067,9 @@ type ListCollectionAccountsParams struct {
 type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3104,8 +3108,9 @@ type ListReportsParams struct {
 type CreateReportParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3153,8 +3158,9 @@ type ListCollectionVideosParams struct {
 type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3199,8 +3205,9 @@ type GetOrganisationHistoryParams struct {
 type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3209,8 +3216,9 @@ type RefreshAccountParams struct {
 type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3219,8 +3227,9 @@ type RefreshVideoParams struct {
 type CreateTokenParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3303,8 +3312,9 @@ type ListVideosParams struct {
 type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3313,8 +3323,9 @@ type TrackVideoParams struct {
 type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3335,8 +3346,9 @@ type GetVideoHistoryParams struct {
 type CreateWebhookParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3363,8 +3375,9 @@ type ListWebhookDeliveriesParams struct {
 type ReplayWebhookDeliveryParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3373,8 +3386,9 @@ type ReplayWebhookDeliveryParams struct {
 type RotateWebhookSecretParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -3383,8 +3397,9 @@ type RotateWebhookSecretParams struct {
 type TestWebhookParams struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }

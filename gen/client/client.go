@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request
+	maxRetries = 4                // maximum number of repetitions of one request, without those for which maxKeyWait holds
 	maxWait    = 90 * time.Second // longest wait before a repetition
+	maxKeyWait = 90 * time.Second // longest time in which one request is repeated because its Idempotency-Key is in use
 )
 
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
@@ -39,7 +40,8 @@ type ReelTally struct {
 // environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
 //
 // The client repeats a request after the statuses 429, 502, 503 and 504, after a failure of the network, and after an incomplete answer. Before
-// it repeats a request, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key.
+// it repeats a request, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key. If the server
+// answers that an earlier attempt still runs or was interrupted, the client repeats the request for up to 90 seconds.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
@@ -153,11 +155,14 @@ func optional[T comparable](value T) *T {
 // retrying is a transport that repeats failed requests.
 type retrying struct{ next http.RoundTripper }
 
-// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times. A request whose
-// body can be read only once is not repeated.
+// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times. While an earlier
+// attempt with the same Idempotency-Key runs or was interrupted, RoundTrip instead repeats it for up to maxKeyWait. A request whose body can be
+// read only once is not repeated.
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
+	var keyWait time.Duration // sum of the waits because the key was in use
+	keyRetries := 0           // number of these waits
 	for attempt := 0; ; attempt++ {
 		own := r.Clone(r.Context())
 		if r.GetBody != nil {
@@ -173,16 +178,22 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 				answer = nil
 			}
 		}
-		wait := min(8*time.Second, 500*time.Millisecond<<attempt)
+		wait := min(8*time.Second, 500*time.Millisecond<<min(attempt, 4))
 		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
-		again := repeatable && err != nil
+		again, keyInUse := repeatable && err != nil, false
 		if err == nil {
 			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
 				wait = time.Duration(seconds) * time.Second
 			}
-			again = shouldRepeat(answer, repeatable)
+			again, keyInUse = shouldRepeat(answer, repeatable), isKeyInUse(answer)
 		}
-		if !again || readOnce || attempt == maxRetries || wait > maxWait || r.Context().Err() != nil {
+		if keyInUse {
+			keyWait, keyRetries = keyWait+wait, keyRetries+1
+			again = keyWait <= maxKeyWait
+		} else {
+			again = again && attempt-keyRetries < maxRetries && wait <= maxWait
+		}
+		if !again || readOnce || r.Context().Err() != nil {
 			return answer, err
 		}
 		if err == nil {
@@ -204,12 +215,18 @@ func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 		return true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return isRepeatable
-	case http.StatusConflict: // an earlier request with this Idempotency-Key may still run
-		body, err := readBody(answer)
-		var problem struct{ Code string }
-		return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
 	}
 	return false
+}
+
+// isKeyInUse reports whether the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
+func isKeyInUse(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusConflict {
+		return false
+	}
+	body, err := readBody(answer)
+	var problem struct{ Code string }
+	return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
 }
 
 // readBody reads the body of an answer completely and returns it. The body can then be read once more.

@@ -15,8 +15,9 @@ import (
 type AddCollectionAccountsOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -35,8 +36,9 @@ func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID Coll
 type AddCollectionVideosOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -60,8 +62,9 @@ func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
 type CreateCollectionOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -96,8 +99,9 @@ func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOpti
 type CreateReportOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -120,8 +124,9 @@ func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID,
 type CreateTokenOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -144,8 +149,9 @@ func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (Crea
 type CreateWebhookOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -756,8 +762,9 @@ func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
 type RefreshAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -776,8 +783,9 @@ func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions)
 type RefreshVideoOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -822,8 +830,9 @@ func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID Col
 type ReplayWebhookDeliveryOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 }
@@ -843,8 +852,9 @@ func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
 type RotateWebhookSecretOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 }
@@ -916,8 +926,9 @@ func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopRe
 type TestWebhookOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 }
@@ -931,8 +942,9 @@ func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o Test
 type TrackAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -965,8 +977,9 @@ func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (Tr
 type TrackAccountsOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -992,8 +1005,9 @@ func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (
 type TrackVideoOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
@@ -1020,8 +1034,9 @@ func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackV
 type TrackVideosOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
 	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
-	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
-	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
+	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
+	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 

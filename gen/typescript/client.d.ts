@@ -5,7 +5,10 @@ export interface ClientOptions {
   baseUrl?: string | undefined;
   /** A token of an organisation. The default is the environment variable REELTALLY_TOKEN. */
   token?: string | undefined;
-  /** How often a request is repeated after 429, 502, 503, 504 or a failure of the network. The default is 4. */
+  /**
+   * How often a request is repeated after 429, 502, 503, 504 or a failure of the network. The default is 4. If an earlier attempt with the same
+   * Idempotency-Key still runs or was interrupted, the request is repeated for up to maxWait seconds, unless maxRetries is 0.
+   */
   maxRetries?: number | undefined;
   /** The longest time in seconds that a request waits before it is repeated. The default is 90. */
   maxWait?: number | undefined;
@@ -24,11 +27,11 @@ export interface RequestOptions {
   headers?: Record<string, string> | undefined;
 }
 
-/** The error of a response that is not successful. Compare `code`, not the message. */
+/** The error of a response that is not successful, or of a request that got no complete response. Compare `code`, not the message. */
 export class ReelTallyError extends Error {
-  /** The status of HTTP. */
+  /** The status of HTTP. It is 0 if there was no complete response; `cause` is then the error of the network. */
   readonly status: number;
-  /** The code of the error, such as rate_limited. It is "" if a proxy answered. */
+  /** The code of the error, such as rate_limited. It is "" if a proxy answered, or if there was no complete response. */
   readonly code: string;
   readonly title: string;
   /** The id of the request in the log of the server. */

@@ -3,10 +3,10 @@
 const environment = globalThis.process?.env ?? {};
 const retried = new Set([429, 502, 503, 504]);
 
-/** The error of a response that is not successful. */
+/** The error of a response that is not successful, or of a request that got no complete response. */
 export class ReelTallyError extends Error {
-  constructor(status, problem, retryAfter) {
-    super(problem.detail ?? problem.title ?? `the server answered with status ${status}`);
+  constructor(status, problem, retryAfter, cause) {
+    super(problem.detail ?? problem.title ?? `the server answered with status ${status}`, cause === undefined ? undefined : { cause });
     this.name = "ReelTallyError";
     this.status = status;
     this.code = problem.code ?? "";
@@ -25,8 +25,8 @@ export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml
 
 export class Client {
   constructor({ baseUrl = environment.REELTALLY_URL, token = environment.REELTALLY_TOKEN, maxRetries = 4, maxWait = 90, timeout = 60, fetch = globalThis.fetch } = {}) {
-    if (!baseUrl) throw new TypeError("baseUrl is missing: pass it, or set REELTALLY_URL");
-    if (!token) throw new TypeError("token is missing: pass it, or set REELTALLY_TOKEN");
+    if (!baseUrl) throw new TypeError("baseUrl is missing or empty: pass it, or set REELTALLY_URL");
+    if (!token) throw new TypeError("token is missing or empty: pass it, or set REELTALLY_TOKEN");
     Object.assign(this, { baseUrl: baseUrl.replace(/\/+$/, ""), maxRetries, maxWait, timeout });
     Object.defineProperty(this, "send", { value: (url, init) => fetch(url, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } }) });
   }
@@ -71,6 +71,8 @@ export class Client {
     const url = this.baseUrl + path + queryText(query);
     const text = body === undefined ? undefined : JSON.stringify(body);
     const repeatable = keyed || method !== "POST"; // a POST without a key may have taken effect although its answer was lost
+    let keyWait = 0; // sum of the waits in seconds because an earlier attempt with this Idempotency-Key still ran or was interrupted
+    let keyRetries = 0; // number of these waits
     for (let attempt = 0; ; attempt++) {
       const limit = new Limit(this.timeout, signal);
       let failure;
@@ -80,14 +82,17 @@ export class Client {
         const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
         failure = new ReelTallyError(response.status, await problemOf(response), retryAfter);
       } catch (error) {
-        failure = error;
+        failure = noAnswer(error);
       }
       limit.end();
       if (signal?.aborted) throw signal.reason;
-      const refused = failure instanceof ReelTallyError;
-      const again = refused ? failure.status === 429 || failure.code === "idempotency_key_in_use" || repeatable && retried.has(failure.status) : repeatable;
+      const again = failure.status === 429 || repeatable && (failure.status === 0 || retried.has(failure.status));
       const wait = failure.retryAfter ?? Math.min(8, 0.5 * 2 ** attempt) * (0.5 + Math.random() / 2);
-      if (!again || attempt >= this.maxRetries || wait > this.maxWait) throw failure;
+      if (failure.code === "idempotency_key_in_use") {
+        keyWait += wait;
+        keyRetries++;
+        if (this.maxRetries <= 0 || keyWait > this.maxWait) throw failure;
+      } else if (!again || attempt - keyRetries >= this.maxRetries || wait > this.maxWait) throw failure;
       await pause(wait, signal);
     }
   }
@@ -122,6 +127,11 @@ class Limit {
     return this.#controller.signal;
   }
 
+  // callerReason is the reason why the caller has aborted, or undefined.
+  get callerReason() {
+    return this.#caller?.aborted ? this.#caller.reason : undefined;
+  }
+
   restart() {
     this.pause();
     this.#timer = setTimeout(() => this.#controller.abort(new DOMException(`the server sent nothing for ${this.seconds} seconds`, "TimeoutError")), 1000 * this.seconds);
@@ -148,7 +158,7 @@ async function* partsOf(response, limit) {
   try {
     for (let chunks = [], size = 0; ;) {
       limit.restart();
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch(error => { throw limit.callerReason ?? noAnswer(error); });
       limit.pause();
       if (!done) {
         chunks.push(value);
@@ -165,6 +175,11 @@ async function* partsOf(response, limit) {
     limit.end();
     await reader.cancel().catch(() => {}); // the response has already failed, or the caller needs no more parts
   }
+}
+
+// noAnswer returns the error of a request that got no complete response.
+function noAnswer(error) {
+  return new ReelTallyError(0, { detail: `the server sent no complete answer: ${error?.cause?.message || error?.message || error}` }, undefined, error);
 }
 
 // joined returns one array with the bytes of all chunks. The parameter size is the sum of their lengths.

@@ -25,14 +25,14 @@ _RETRIED = {429, 502, 503, 504}
 
 
 class ReelTallyError(Exception):
-    """The error of a response that is not successful. Compare `code`, not the message."""
+    """The error of a response that is not successful, or of a request that got no complete response. Compare `code`, not the message."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float | None) -> None:
         super().__init__(problem.get("detail") or problem.get("title") or f"the server answered with status {status}")
         self.status = status
-        """The status of HTTP."""
+        """The status of HTTP. It is 0 if there was no complete response; `__cause__` is then the error of the network."""
         self.code: str = problem.get("code", "")
-        """The code of the error, such as rate_limited. It is "" if a proxy answered."""
+        """The code of the error, such as rate_limited. It is "" if a proxy answered, or if there was no complete response."""
         self.title: str = problem.get("title", "")
         self.request_id: str = problem.get("request_id", "")
         """The id of the request in the log of the server."""
@@ -47,13 +47,15 @@ class Client:
 
     def __init__(self, base_url: str | None = None, token: str | None = None, *, max_retries: int = 4, max_wait: float = 90, timeout: float = 60) -> None:
         """Without base_url and token, they are the environment variables REELTALLY_URL and REELTALLY_TOKEN. A request is repeated up to max_retries times
-        after 429, 502, 503, 504 and failures of the network, after a wait of at most max_wait seconds. An attempt may take timeout seconds."""
-        base_url = base_url or os.environ.get("REELTALLY_URL")
-        token = token or os.environ.get("REELTALLY_TOKEN")
+        after 429, 502, 503, 504 and failures of the network, after a wait of at most max_wait seconds. An attempt may take timeout seconds. If an
+        earlier attempt with the same Idempotency-Key still runs or was interrupted, the request is repeated for up to max_wait seconds, unless
+        max_retries is 0."""
+        base_url = os.environ.get("REELTALLY_URL") if base_url is None else base_url
+        token = os.environ.get("REELTALLY_TOKEN") if token is None else token
         if not base_url:
-            raise ValueError("base_url is missing: pass it, or set REELTALLY_URL")
+            raise ValueError("base_url is missing or empty: pass it, or set REELTALLY_URL")
         if not token:
-            raise ValueError("token is missing: pass it, or set REELTALLY_TOKEN")
+            raise ValueError("token is missing or empty: pass it, or set REELTALLY_TOKEN")
         self.base_url = base_url.rstrip("/")
         self.max_retries = max_retries
         self.max_wait = max_wait
@@ -85,16 +87,16 @@ class Client:
             request = self._request("GET", url, {"Accept": format, "User-Agent": "reeltally-python"})
             with self._repeat(request, True, lambda response: response) as response:
                 if format.startswith(CSV):
-                    line = response.readline()
+                    line = _received(response.readline)
                     if columns is None:
                         file.write(line)
                     elif columns != line:
                         raise ValueError("the columns changed during the download; start it again")
                     columns = line
-                while chunk := response.read(65536):
+                while chunk := _received(lambda: response.read(65536)):
                     file.write(chunk)
                 if response.length:
-                    raise http.client.IncompleteRead(b"", response.length)
+                    raise _no_answer(http.client.IncompleteRead(b"", response.length))
                 headers: http.client.HTTPMessage = response.headers
             following = re.search(r'<([^>]*)>;\s*rel="?next"?', headers.get("Link", ""))
             if following is None or not (format.startswith(CSV) or format == NDJSON):
@@ -110,6 +112,8 @@ class Client:
     def _repeat(self, request: urllib.request.Request, repeatable: bool, read: Callable[[Any], Any]) -> Any:
         """Sends a request and returns what read returns for its response. If the request or read fails, it repeats both."""
         attempt = 0
+        key_wait = 0.0  # sum of the waits because an earlier attempt with this Idempotency-Key still ran or was interrupted
+        key_retries = 0  # number of these waits
         while True:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
             try:
@@ -118,13 +122,19 @@ class Client:
                 if refused.code == 422 and refused.headers.get_content_type() == "application/json":
                     return _content_of(refused)  # the answer to a bulk request is a result: it says for each entry why it failed
                 error = _error_of(refused)
-                again = error.status == 429 or error.code == "idempotency_key_in_use" or (repeatable and error.status in _RETRIED)
                 wait = error.retry_after if error.retry_after is not None else wait
-                if not again or attempt >= self.max_retries or wait > self.max_wait:
-                    raise error from None
-            except (OSError, http.client.HTTPException):  # the network failed, or the answer was cut
-                if not repeatable or attempt >= self.max_retries:
-                    raise
+                if error.code == "idempotency_key_in_use":
+                    key_wait += wait
+                    key_retries += 1
+                    if self.max_retries <= 0 or key_wait > self.max_wait:
+                        raise error from None
+                else:
+                    again = error.status == 429 or (repeatable and error.status in _RETRIED)
+                    if not again or attempt - key_retries >= self.max_retries or wait > self.max_wait:
+                        raise error from None
+            except (OSError, http.client.HTTPException) as failure:  # the network failed, or the answer was cut
+                if not repeatable or attempt - key_retries >= self.max_retries:
+                    raise _no_answer(failure) from failure
             time.sleep(wait)
             attempt += 1
 
@@ -161,6 +171,20 @@ def _content_of(response: Any) -> Any:
     if response.headers.get_content_type() == "application/json":
         return json.loads(content)
     return content.decode()
+
+
+def _received(read: Callable[[], bytes]) -> bytes:
+    """Returns the result of a function that reads from the network. If the network fails, it raises a ReelTallyError."""
+    try:
+        return read()
+    except (OSError, http.client.HTTPException) as failure:
+        raise _no_answer(failure) from failure
+
+
+def _no_answer(failure: Exception) -> ReelTallyError:
+    """Returns the error of a request that got no complete response."""
+    reason = str(getattr(failure, "reason", None) or failure) or type(failure).__name__
+    return ReelTallyError(0, {"detail": f"the server sent no complete answer: {reason}"}, None)
 
 
 def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:

@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// startRestartingServer starts an HTTP server that answers as a server that was killed during a request and then restarted: first four times
+// with status 503, then two times with idempotency_key_in_use, and then with success. Each refusal has Retry-After: 1.
+func startRestartingServer(t *testing.T) (address string, requests *atomic.Int64) {
+	t.Helper()
+	requests = &atomic.Int64{}
+	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status, contentType, body := http.StatusCreated, "application/json", `{"success": true, "id": "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"}`
+		switch n := requests.Add(1); {
+		case n <= 4:
+			status, contentType, body = http.StatusServiceUnavailable, "text/plain", "the proxy cannot reach the server"
+		case n <= 6:
+			status, contentType, body = http.StatusConflict, "application/problem+json", `{"code": "`+string(server.CodeIdempotencyKeyInUse)+`"}`
+		}
+		if status != http.StatusCreated {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(restarting.Close)
+	return restarting.URL, requests
+}
+
+// unreachableAddress returns the URL of a port on which no server listens.
+func unreachableAddress(t *testing.T) string {
+	t.Helper()
+	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	return "http://" + closed.Addr().String()
+}
+
+// failure is the output of the programs testdata/sdk/network.
+type failure struct {
+	Created, Refused, Cause bool
+	Status                  *int
+	Code, Message           string
+}
+
+func (s sdk) runNetworkProgram(t *testing.T, address string) (got failure) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, "rt_x", "testdata/sdk/network"+s.extension)), &got))
+	return got
+}
+
+func TestSDKs_waitForTheKeyOfAnInterruptedRequest(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			address, requests := startRestartingServer(t)
+			require.True(t, s.runNetworkProgram(t, address).Created)
+			require.EqualValues(t, 7, requests.Load())
+		})
+	}
+}
+
+func TestSDKs_goClientWaitsForTheKeyOfAnInterruptedRequest(t *testing.T) {
+	t.Parallel()
+	address, requests := startRestartingServer(t)
+	sdk, err := client.New(address, "rt_x")
+	require.NoError(t, err)
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"})
+	require.NoError(t, err)
+	require.EqualValues(t, 7, requests.Load())
+}
+
+func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			got := s.runNetworkProgram(t, unreachableAddress(t))
+			require.True(t, got.Refused, "an empty token must be refused although REELTALLY_TOKEN is set")
+			require.NotNil(t, got.Status)
+			require.Zero(t, *got.Status)
+			require.Empty(t, got.Code)
+			require.True(t, got.Cause)
+			require.Contains(t, got.Message, "the server sent no complete answer: ")
+			require.Contains(t, strings.ToLower(got.Message), "refused")
+		})
+	}
+}
+
+func TestSDKs_goClientReportsAnUnreachableServer(t *testing.T) {
+	t.Parallel()
+	sdk, err := client.New(unreachableAddress(t), "rt_x")
+	require.NoError(t, err)
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"})
+	var failed *url.Error
+	require.ErrorAs(t, err, &failed)
+}

@@ -1,0 +1,17 @@
+// This program creates a collection, and prints as JSON whether it was created, or the error. It also prints whether the library refuses an empty token.
+
+import { ReelTally, ReelTallyError } from "@reeltally/client";
+
+let refused = false;
+try {
+  new ReelTally({ token: "" });
+} catch (error) {
+  refused = error instanceof TypeError;
+}
+try {
+  await new ReelTally().createCollection({ name: "Launch" });
+  console.log(JSON.stringify({ created: true, refused }));
+} catch (error) {
+  if (!(error instanceof ReelTallyError)) throw error;
+  console.log(JSON.stringify({ status: error.status, code: error.code, message: error.message, cause: error.cause !== undefined, refused }));
+}

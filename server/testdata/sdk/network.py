@@ -1,0 +1,17 @@
+"""Creates a collection, and prints as JSON whether it was created, or the error. It also prints whether the library refuses an empty token."""
+
+import json
+import os
+
+from reeltally import ReelTally, ReelTallyError
+
+try:
+    ReelTally(os.environ["REELTALLY_URL"], "")
+    refused = False
+except ValueError:
+    refused = True
+try:
+    ReelTally().create_collection({"name": "Launch"})
+    print(json.dumps({"created": True, "refused": refused}))
+except ReelTallyError as error:
+    print(json.dumps({"status": error.status, "code": error.code, "message": str(error), "cause": error.__cause__ is not None, "refused": refused}))
