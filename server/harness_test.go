@@ -123,10 +123,11 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	key, err := s.Secret(t.Context(), "cursor")
 	require.NoError(t, err)
-	resolver, err := shortlink.New(shortlink.Options{BaseURL: platformsURL})
+	logger := slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	resolver, err := shortlink.New(shortlink.Options{BaseURL: platformsURL, Logger: logger})
 	require.NoError(t, err)
 	o := server.Options{Store: s, Resolver: resolver, AppURL: "https://app.example.test/", CursorKey: key, Now: db.Clock.Now,
-		Logger: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})), RateStore: server.Unlimited{}}
+		Logger: logger, RateStore: server.Unlimited{}}
 	for _, f := range change {
 		f(&o)
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -106,13 +105,10 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 // readyTimeout is the time limit of the database check of GET /readyz. It is short enough that the response always comes within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// errDraining is the reason for status 503 of GET /readyz while the server is about to end.
-var errDraining = errors.New("the server is about to end")
-
 // answerReadyz answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.
 func (s *Server) answerReadyz(c echo.Context) error {
 	if s.draining.Load() {
-		return unavailableError(errDraining)
+		return unavailableError(nil) // without a cause, writeError logs no error: every server that ends answers this
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()

@@ -244,6 +244,7 @@ func TestDrain_makesReadyzFailAndClosesConnectionsButAnswersRequests(t *testing.
 	require.False(t, c.send(http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK).Close)
 	a.server.Drain()
 	c.send(http.MethodGet, "/readyz", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
+	require.NotContains(t, a.log.String(), "request failed", "it is no error that a server ends")
 	require.True(t, c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Close)
 	c.track(tiktokLink)
 	c.send(http.MethodGet, "/livez", nil).requireStatus(http.StatusOK)

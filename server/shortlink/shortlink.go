@@ -152,8 +152,16 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 		// logged as a warning.
 		level = slog.LevelWarn
 	}
-	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", failed.cause))
+	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", withoutURL(failed.cause)))
 	return link.Link{}, failed
+}
+
+// withoutURL returns the cause of a *url.Error, whose own text has the address, or any other error unchanged. The address must not be logged.
+func withoutURL(err error) error {
+	if withAddress := (*url.Error)(nil); errors.As(err, &withAddress) {
+		return withAddress.Err
+	}
+	return err
 }
 
 // followRedirects follows the redirects of a short link and returns the link of the video or account. hopCount is the number of addresses
