@@ -3,7 +3,9 @@ package server_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,11 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
 		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
 		points := v.visit("/compare?" + chosen.Encode() + "&csv=history").table()
-		require.Equal(t, []string{"date", "video-1", "video-2"}, points[0], "a video that is chosen twice must be shown once")
+		var links []string
+		for _, id := range videos[:2] {
+			links = append(links, decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)).AdLink)
+		}
+		require.Equal(t, append([]string{"date"}, links...), points[0], "the columns must name the videos, and a video that is chosen twice must be shown once")
 		for n, id := range videos[:2] {
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK))
 			require.Len(t, points, len(history)+1)
@@ -50,6 +56,27 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		require.Equal(t, string(other.visit("/compare?video="+uuid.NewString()).requireStatus(http.StatusNotFound).body), string(other.visit("/compare?video="+videos[0].String()).requireStatus(http.StatusNotFound).body))
 	})
+}
+
+func TestComparison_marksComputedDays(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video := c.track(videoURL(1))
+	for range 3 {
+		a.fetch(factsWithViews(1000))
+		a.Clock.Advance(48 * time.Hour)
+	}
+	marked := 0
+	for _, point := range c.videoHistory(video.String(), "") {
+		if point.Interpolated != nil {
+			marked++
+		}
+	}
+	require.Equal(t, 2, marked)
+	page := string(c.newSignedInVisitor(t).visit("/compare?video=" + video.String()).requireStatus(http.StatusOK).body)
+	require.Equal(t, marked, strings.Count(page, `data-quality="interpolated"`))
+	require.Equal(t, marked, strings.Count(page, "computed</span>"))
 }
 
 func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T) {

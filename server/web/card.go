@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"math"
 	"strings"
 	"sync"
 
@@ -241,14 +242,41 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 
 	const thickness = 2.5 // half of the width of the line, in pixels
 	line := vector.NewRasterizer(drawingArea.Dx(), drawingArea.Dy())
-	line.MoveTo(marks[0].x, marks[0].y-thickness)
-	for _, m := range marks[1:] {
-		line.LineTo(m.x, m.y-thickness)
+	for n, m := range marks {
+		addDisc(line, m.x, m.y, thickness)
+		if n > 0 {
+			addSegment(line, marks[n-1].x, marks[n-1].y, m.x, m.y, thickness)
+		}
 	}
-	for n := range marks {
-		m := marks[len(marks)-1-n]
-		line.LineTo(m.x, m.y+thickness)
+	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
+}
+
+// addSegment adds a straight line from (x1, y1) to (x2, y2) to the shapes of a rasterizer. The line has the same width in every direction: twice
+// halfWidth.
+func addSegment(line *vector.Rasterizer, x1, y1, x2, y2, halfWidth float32) {
+	length := float32(math.Hypot(float64(x2-x1), float64(y2-y1)))
+	if length == 0 {
+		return
+	}
+	dx, dy := halfWidth*(y1-y2)/length, halfWidth*(x2-x1)/length // a right angle to the line
+	line.MoveTo(x1+dx, y1+dy)
+	line.LineTo(x1-dx, y1-dy)
+	line.LineTo(x2-dx, y2-dy)
+	line.LineTo(x2+dx, y2+dy)
+	line.ClosePath()
+}
+
+// addDisc adds a disc to the shapes of a rasterizer. The disc rounds the corner between two lines of addSegment. It has the same orientation as
+// these lines, because the rasterizer subtracts shapes of opposite orientations from each other.
+func addDisc(line *vector.Rasterizer, x, y, radius float32) {
+	const corners = 16
+	for n := range corners {
+		sin, cos := math.Sincos(2 * math.Pi * float64(n) / corners)
+		if at := [2]float32{x + radius*float32(cos), y + radius*float32(sin)}; n == 0 {
+			line.MoveTo(at[0], at[1])
+		} else {
+			line.LineTo(at[0], at[1])
+		}
 	}
 	line.ClosePath()
-	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
 }

@@ -29,7 +29,12 @@ type point struct {
 	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
 	Source  string
 	Fetched *time.Time
+	// Computed has one entry for each metric: true if the value is interpolated. It is nil if the chart has no such entry for each metric.
+	Computed []bool
 }
+
+// IsComputed returns true if the value of the metric with index m is interpolated.
+func (p point) IsComputed(m int) bool { return m < len(p.Computed) && p.Computed[m] }
 
 // chart contains the numbers of a period, which a page shows as a chart and as a table.
 type chart struct {
@@ -42,6 +47,8 @@ type chart struct {
 	Joined  bool    // true if the points have the number of videos that were added to the collection
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
+	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
+	CSVNames []string
 	Period   period
 	query    url.Values
 }
@@ -94,6 +101,20 @@ func gainsOf(points []point, metrics int) [][]*int64 {
 
 // ShownMetric returns the metric that the chart shows.
 func (c chart) ShownMetric() metric { return c.Metrics[c.Metric] }
+
+// Heading says in words what the chart shows, for example "Views, change of each day". Printed pages show it in place of the links with which
+// visitors choose the metric.
+func (c chart) Heading() string {
+	switch {
+	case c.Compared:
+		return "Views of each video in percent of its highest value"
+	case c.ShownMetric().PerDay:
+		return c.ShownMetric().Label + " on each day"
+	case c.Gain:
+		return c.ShownMetric().Label + ", change on each day"
+	}
+	return c.ShownMetric().Label + ", total"
+}
 
 // Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 were without a number.". It
 // returns "" if the points have no quality.

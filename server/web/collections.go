@@ -19,6 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// maxCollectionFilters is the maximum number of collections by which the API filters a list of videos.
+const maxCollectionFilters = 100
+
 // maxCollections is the maximum number of collections that a page lists.
 const maxCollections = 1000
 
@@ -329,9 +332,41 @@ func (v *visit) saveReport(path string) error {
 type reportPage struct {
 	Report   client.Report
 	Name     string // name of the collection when the report was made
+	Videos   []reportRow
 	Checksum string // SHA-256 of the report
 	Tiles    []tile
 	Chart    chart
+}
+
+// reportRow is a video of a report with its caption.
+type reportRow struct {
+	client.ReportVideo
+	Title string // caption of the video today; "" if the video is no longer in the collection, or has no caption
+}
+
+// reportRows returns a row for each video of a report. A report contains the links of its videos, but not their captions. reportRows reads the
+// captions from the list of the collection's videos.
+func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
+	query := url.Values{"include_removed": {"true"}}
+	maps.Copy(query, csvRowsQuery)
+	for _, c := range r.Collections {
+		if len(query["collections"]) < maxCollectionFilters {
+			query.Add("collections", c.ID.String())
+		}
+	}
+	var members client.VideoPage
+	if err := v.getFromAPI("/videos", query, &members); err != nil {
+		return nil, err
+	}
+	titles := make(map[uuid.UUID]string, len(members.Data))
+	for _, video := range members.Data {
+		titles[video.AdID] = strings.TrimSpace(video.Title)
+	}
+	out := make([]reportRow, len(r.Videos))
+	for n, video := range r.Videos {
+		out[n] = reportRow{video, titles[video.AdID]}
+	}
+	return out, nil
 }
 
 // showReport shows a report: numbers of a collection that were saved when the report was made and never change.
@@ -378,6 +413,9 @@ func showReport(v *visit) error {
 		return v.sendHistory("report", content.Chart)
 	}
 	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
+	if content.Videos, err = v.reportRows(r); err != nil {
+		return err
+	}
 	return v.renderPage(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }
 

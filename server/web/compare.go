@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -59,6 +60,7 @@ func showComparison(v *visit) error {
 	content := comparePage{Max: maxCompared}
 	days := map[store.Date]*point{}
 	var metrics []metric
+	var csvNames []string
 	for n, id := range chosen {
 		var video client.Video
 		var history client.VideoHistory
@@ -72,12 +74,14 @@ func showComparison(v *visit) error {
 		without["video"] = slices.Delete(slices.Clone(chosen), n, n+1)
 		content.Videos = append(content.Videos, comparedVideo{video, "?" + without.Encode()})
 		metrics = append(metrics, metric{Name: fmt.Sprintf("video-%d", n+1), Label: titleOf(video)})
+		csvNames = append(csvNames, formula.Escape(video.AdLink))
 		for _, h := range history {
 			day := store.DateOf(h.Date.Time)
 			if days[day] == nil {
-				days[day] = &point{Day: day, Values: make([]*int64, len(chosen))}
+				days[day] = &point{Day: day, Values: make([]*int64, len(chosen)), Computed: make([]bool, len(chosen))}
 			}
 			days[day].Values[n] = h.Views
+			days[day].Computed[n] = h.Views != nil && h.Interpolated != nil && *h.Interpolated
 		}
 	}
 	points := make([]point, 0, len(days))
@@ -87,7 +91,7 @@ func showComparison(v *visit) error {
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	if len(chosen) > 0 {
 		content.Chart = v.newChart("Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.", p, metrics, pointsForPeriod(points, p))
-		content.Chart.Compared = true
+		content.Chart.Compared, content.Chart.CSVNames = true, csvNames
 		if v.csvPart() != "" {
 			return v.sendHistory("comparison", content.Chart)
 		}

@@ -106,8 +106,12 @@ func (v *visit) sendHistory(name string, c chart) error {
 		return v.refuseCSV()
 	}
 	head := []string{"date"}
-	for _, m := range c.Metrics {
-		head = append(head, m.Name)
+	if c.CSVNames != nil {
+		head = append(head, c.CSVNames...)
+	} else {
+		for _, m := range c.Metrics {
+			head = append(head, m.Name)
+		}
 	}
 	if c.Joined {
 		head = append(head, "videos_joined")

@@ -43,6 +43,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
+		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
 		"value":    formatPlain,
@@ -120,14 +121,23 @@ func formatCount(n number) string {
 	if !ok {
 		return unknown
 	}
-	digits := strconv.FormatInt(int64(math.Abs(f)), 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
+	digits := separateThousands(strconv.FormatInt(int64(math.Abs(f)), 10))
 	if f < 0 {
 		return "−" + digits
 	}
 	return digits
+}
+
+// separateThousands puts a comma after every three digits of a number without a sign. The number may have decimals.
+func separateThousands(digits string) string {
+	whole, decimals, hasDecimals := strings.Cut(digits, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	if hasDecimals {
+		return whole + "." + decimals
+	}
+	return whole
 }
 
 // formatShort returns a number with at most four digits and a unit such as k or M, for example 1.23M.
@@ -139,7 +149,7 @@ func formatShort(n number) string {
 	for _, unit := range []struct {
 		size float64
 		name string
-	}{{1e9, "B"}, {1e6, "M"}, {1e4, "k"}} {
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "k"}} {
 		if math.Abs(f) < unit.size {
 			continue
 		}
@@ -161,7 +171,7 @@ func formatShort(n number) string {
 		if f < 0 {
 			sign = "−"
 		}
-		return sign + strconv.FormatFloat(cut, 'f', decimals, 64) + unit.name
+		return sign + separateThousands(strconv.FormatFloat(cut, 'f', decimals, 64)) + unit.name
 	}
 	return formatCount(n)
 }
@@ -191,7 +201,7 @@ func formatPercent(n number) string {
 	if f < 0 {
 		sign = "−"
 	}
-	return sign + strconv.FormatFloat(math.Abs(f), 'f', 1, 64) + " %"
+	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', 1, 64)) + " %"
 }
 
 // formatRatio returns a percentage as text with two decimals, such as "4.56 %". Unlike formatPercent, it adds no plus sign.
@@ -200,7 +210,7 @@ func formatRatio(n number) string {
 	if !ok {
 		return unknown
 	}
-	return strconv.FormatFloat(f, 'f', 2, 64) + " %"
+	return separateThousands(strconv.FormatFloat(f, 'f', 2, 64)) + " %"
 }
 
 // formatMultiple returns a factor as text, such as 12.4× or 0.07×.
@@ -213,7 +223,7 @@ func formatMultiple(n number) string {
 	if f < 1 {
 		decimals = 2
 	}
-	return strconv.FormatFloat(f, 'f', decimals, 64) + "×"
+	return separateThousands(strconv.FormatFloat(f, 'f', decimals, 64)) + "×"
 }
 
 // percentOfHighest returns n as a percentage of highest, from 0 to 100. It is the width of the bar behind a number.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -200,6 +201,15 @@ func (p videoPage) Age() int {
 		return -1
 	}
 	return int(p.Chart.Period.Today() - store.DateOf(p.Video.UploadedAt.Time))
+}
+
+// LongTitle returns the caption of the video if it can be too long for the heading of the page, which shows at most three lines. Otherwise it
+// returns "".
+func (p videoPage) LongTitle() string {
+	if title := titleOf(p.Video); utf8.RuneCountInString(title) > 80 {
+		return title
+	}
+	return ""
 }
 
 // HasHighViews returns true if the video has at least five times the median views of its account's videos.

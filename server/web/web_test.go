@@ -1,6 +1,8 @@
 package web
 
 import (
+	"image"
+	"image/draw"
 	"slices"
 	"testing"
 
@@ -30,7 +32,7 @@ func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 func TestNumberFormats_neverRoundUpOrShowUnknownNumbersAsZero(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
-		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", -12_390_000: "−12.3M", -5: "−5"} {
+		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", 999_999_999_999: "999B", 1_000_000_000_000: "1.00T", 1_234_567_000_000_000: "1,234T", -12_390_000: "−12.3M", -5: "−5"} {
 		require.Equal(t, want, formatShort(n), n)
 	}
 	require.Equal(t, "1,234,567,890", formatCount(int64(1_234_567_890)))
@@ -41,12 +43,38 @@ func TestNumberFormats_neverRoundUpOrShowUnknownNumbersAsZero(t *testing.T) {
 	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
 	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
 	require.Equal(t, "0.07×", formatMultiple(new(0.071)))
+	require.Equal(t, "999.5×", formatMultiple(new(999.5)))
+	require.Equal(t, "162,022,035.0×", formatMultiple(new(162022035.0)))
+	require.Equal(t, "−1,234.5 %", formatPercent(new(-1234.5)))
+	require.Equal(t, "12,345.60 %", formatRatio(new(12345.6)))
 	for _, show := range []func(number) string{formatCount, formatShort, formatSigned, formatPercent, formatRatio, formatMultiple} {
 		require.Equal(t, unknown, show((*int64)(nil)))
 		require.Equal(t, unknown, show((*float64)(nil)))
 		require.Equal(t, unknown, show(nil))
 	}
 	require.Empty(t, formatPlain((*int64)(nil)))
+}
+
+func TestCard_lineHasTheSameThicknessWhereItIsSteep(t *testing.T) {
+	t.Parallel()
+	const width, height = 400, 300
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(picture, picture.Bounds(), image.NewUniform(cardBackground), image.Point{}, draw.Src)
+	points := []point{{Day: 21, Values: []*int64{new(int64(1000))}}, {Day: 20, Values: []*int64{new(int64(1000))}}, {Day: 19, Values: []*int64{new(int64(0))}}, {Day: 1, Values: []*int64{new(int64(0))}}}
+	drawLine(picture, chart{Points: points, Period: period{Start: 1, End: 21}, Metrics: make([]metric, 1)}, picture.Bounds())
+	covered := func(x, y int) float64 { // how much of a pixel the line covers; the red parts of the colours of line and area differ most
+		red := float64(picture.RGBAAt(x, y).R)
+		return max(0, min(1, (float64(cardArea.R)-red)/(float64(cardArea.R)-float64(cardAccent.R))))
+	}
+	var acrossSteep, acrossFlat float64
+	for x := 362; x < 378; x++ { // the line rises between x = 360 and x = 380
+		acrossSteep += covered(x, height/2)
+	}
+	for y := height - 20; y < height; y++ {
+		acrossFlat += covered(100, y)
+	}
+	require.InDelta(t, 5, acrossFlat, 0.5)
+	require.InDelta(t, acrossFlat, acrossSteep, 1.5, "the line must not become thin where it is steep")
 }
 
 func TestChart_gainIsUnknownIfTheDayBeforeIsMissing(t *testing.T) {

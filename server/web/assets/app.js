@@ -11,7 +11,7 @@
     for (let digits = 0; digits < 5; digits++) {
       const format = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: digits });
       const isExact = n => {
-        const unit = [1e9, 1e6, 1e3].find(u => Math.abs(n) >= u) ?? 1;
+        const unit = [1e12, 1e9, 1e6, 1e3].find(u => Math.abs(n) >= u) ?? 1;
         return Math.abs(Number((n / unit).toFixed(digits)) * unit - n) < 1e-6 * unit;
       };
       if (marks.every(isExact)) return marks.map(n => format.format(n).replace("K", "k"));
@@ -39,7 +39,7 @@
     const rows = new Map();
     for (const row of figure.querySelectorAll("tr[data-day]")) {
       const cell = row.querySelector(`td[data-${attribute}="${metric}"]`);
-      rows.set(seconds(row.dataset.day), { value: numberIn(cell), quality: row.dataset.quality ?? "", row });
+      rows.set(seconds(row.dataset.day), { value: numberIn(cell), quality: row.dataset.quality ?? cell?.dataset.quality ?? "", row });
     }
     const days = [], points = [];
     for (let at = seconds(figure.dataset.start); at <= seconds(figure.dataset.end); at += day) {
@@ -55,7 +55,34 @@
   const dates = { space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
   const axisOf = () => ({ stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" });
 
-  // drawCompared draws all metrics of a figure as lines. Each line is scaled so that its highest value is 100.
+  // wholeSteps are the distances that the marks of an axis of counts can have. A count is never a fraction.
+  const wholeSteps = Array.from({ length: 19 }, (_, n) => [1, 2, 2.5, 5].map(step => step * 10 ** n)).flat().filter(Number.isInteger);
+
+  // withNeighbours returns true if the point with index n, or a point beside it, was computed. A line of these points meets the line of the
+  // measured points.
+  const withNeighbours = (points, n) => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
+
+  // labelLines writes the number of each line of a comparison beside the last point of the line. Numbers that would overlap are moved down.
+  function labelLines(u, lines, colours) {
+    const scale = devicePixelRatio, height = 14 * scale, { ctx } = u;
+    const ends = lines.map((line, n) => ({ n, last: line.findLastIndex(value => value !== null) })).filter(({ last }) => last >= 0)
+      .map(({ n, last }) => ({ n, x: u.valToPos(u.data[0][last], "x", true), y: u.valToPos(lines[n][last], "y", true) })).sort((a, b) => a.y - b.y || a.n - b.n);
+    ctx.save();
+    ctx.font = `600 ${12 * scale}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "middle";
+    let lowest = -Infinity;
+    for (const { n, x, y } of ends) {
+      const at = Math.max(y, lowest + height);
+      ctx.fillStyle = colours[n];
+      ctx.fillText(String(n + 1), x + 6 * scale, at);
+      lowest = at;
+    }
+    ctx.restore();
+  }
+
+  // drawCompared draws all metrics of a figure as lines. Each line is scaled so that its highest value is 100. The colour and the dashes of each
+  // line are those of its swatch above the chart. Computed days are dots.
   function drawCompared(figure) {
     const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
     const names = [...figure.querySelectorAll("thead th[data-metric]")];
@@ -65,18 +92,23 @@
       return points.map(p => p.value === null || highest <= 0 ? null : 100 * p.value / highest);
     });
     plot.replaceChildren();
-    figure.querySelector(".axis").textContent = "";
+    const styles = [...document.querySelectorAll(".legend .swatch")].map(swatch => getComputedStyle(swatch));
+    const colours = styles.map(style => style.stroke), dashes = styles.map(style => (style.strokeDasharray.match(/[\d.]+/g) ?? []).map(Number));
+    const measured = scaled.map((line, m) => line.map((value, n) => isComputed(tables[m].points[n]) ? null : value));
+    const computed = scaled.map((line, m) => line.map((value, n) => withNeighbours(tables[m].points, n) ? value : null));
+    figure.querySelector(".axis").textContent = tables.some(({ points }) => points.some(isComputed)) ? "Dotted: computed from the points before and after." : "";
     const describe = n => n === undefined ? "" : [new Date(tables[0].days[n] * 1000).toISOString().slice(0, 10),
-      ...tables.map(({ points }, m) => names[m].textContent.slice(0, 24) + ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)))].join(" · ");
+      ...tables.map(({ points }, m) => (m + 1) + " " + names[m].textContent.slice(0, 24) + ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)))].join(" · ");
     const last = tables[0].days.length - 1;
     readout.textContent = describe(last);
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
       axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => n + " %") }],
-      series: [{}, ...scaled.map((_, n) => ({ stroke: colour(n ? "series-" + n : "accent"), width: 2 }))],
-      hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
-    }, [tables[0].days, ...scaled], plot);
+      series: [{}, ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: dashes[n] })),
+        ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: [2, 5], points: { show: false } }))],
+      hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }], draw: [u => labelLines(u, scaled, colours)] },
+    }, [tables[0].days, ...measured, ...computed], plot);
   }
 
   // draw draws the chart of a figure. It replaces an earlier chart of the figure.
@@ -91,8 +123,7 @@
     const gain = view !== "total"; // true if the chart has columns instead of a line
     const solid = points.map(p => isComputed(p) ? null : p.value);
     // The dashed line also has the measured points beside the computed ones, so that the two lines meet.
-    const near = n => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
-    const dashed = points.map((p, n) => (gain ? isComputed(p) : near(n)) ? p.value : null);
+    const dashed = points.map((p, n) => (gain ? isComputed(p) : withNeighbours(points, n)) ? p.value : null);
     const corrected = points.map(p => p.quality === "corrected" ? p.value : null);
     const joined = points.map(p => p.row?.dataset.joined ? p.value : null); // days on which videos joined the collection
     const known = points.filter(p => p.value !== null);
@@ -105,7 +136,7 @@
     const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
     // The axis of changes begins at 0 or below. The axis of totals begins a little below the lowest total, but not below 0.
-    const margin = Math.max(1, (highest - lowest) * 0.05);
+    const margin = Math.max(1, (highest === lowest ? Math.abs(lowest) : highest - lowest) * 0.05);
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
       points.some(isComputed) && "Dashed: computed from the points before and after.",
@@ -133,7 +164,7 @@
       legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0],
       scales: { x: { range: (_, first, last) => gain || first === last ? [first - day / 2, last + day / 2] : [first, last] }, y: { range: () => range } },
       axes: [{ ...axis, ...dates, size: 32 },
-        { ...axis, size: 60, space: 45, values: (_, at) => labels(at) }],
+        { ...axis, size: (_, texts) => Math.max(60, 16 + 7 * Math.max(0, ...(texts ?? []).map(text => text.length))), space: 45, incrs: wholeSteps, values: (_, at) => labels(at) }],
       series,
       hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
     }, [days, solid, dashed, corrected, joined], plot);
