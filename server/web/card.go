@@ -7,6 +7,7 @@ import (
 	"image/draw"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -202,11 +203,13 @@ func cutTextToFit(text string, fits func(string) bool) string {
 	return ""
 }
 
+// cardPoint is a point of a preview image, in pixels from the upper left corner of the drawing area.
+type cardPoint struct{ x, y float32 }
+
 // drawLine draws the shown metric of a chart as a line in drawingArea, and fills the area below the line. The line connects the days with
 // known numbers, also across days without a number. If fewer than two days have known numbers, drawLine draws nothing.
 func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
-	type mark struct{ x, y float32 }
-	var marks []mark
+	var marks []cardPoint
 	var lowest, highest float64
 	for n := range c.Points {
 		p := c.Points[len(c.Points)-1-n]
@@ -218,7 +221,7 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 			lowest, highest = value, value
 		}
 		lowest, highest = min(lowest, value), max(highest, value)
-		marks = append(marks, mark{float32(p.Day - c.Period.Start), float32(value)})
+		marks = append(marks, cardPoint{float32(p.Day - c.Period.Start), float32(value)})
 	}
 	if len(marks) < 2 || drawingArea.Dy() < 20 {
 		return
@@ -242,41 +245,40 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 
 	const thickness = 2.5 // half of the width of the line, in pixels
 	line := vector.NewRasterizer(drawingArea.Dx(), drawingArea.Dy())
-	for n, m := range marks {
-		addDisc(line, m.x, m.y, thickness)
-		if n > 0 {
-			addSegment(line, marks[n-1].x, marks[n-1].y, m.x, m.y, thickness)
-		}
+	upper, lower := lineEdges(marks, thickness)
+	line.MoveTo(upper[0].x, upper[0].y)
+	for _, m := range upper[1:] {
+		line.LineTo(m.x, m.y)
 	}
+	for _, m := range slices.Backward(lower) {
+		line.LineTo(m.x, m.y)
+	}
+	line.ClosePath()
 	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
 }
 
-// addSegment adds a straight line from (x1, y1) to (x2, y2) to the shapes of a rasterizer. The line has the same width in every direction: twice
-// halfWidth.
-func addSegment(line *vector.Rasterizer, x1, y1, x2, y2, halfWidth float32) {
-	length := float32(math.Hypot(float64(x2-x1), float64(y2-y1)))
-	if length == 0 {
-		return
+// lineEdges returns the points of the upper and the lower edge of a line through the given points. The line has the same thickness in every
+// direction: twice halfWidth. Each x must be greater than the x before it.
+func lineEdges(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
+	const maxMiter = 3 // limits how far the edge is from a point where the line turns sharply, as a multiple of halfWidth
+	direction := func(from, to int) (x, y float64) {
+		x, y = float64(points[to].x-points[from].x), float64(points[to].y-points[from].y)
+		length := math.Hypot(x, y)
+		return x / length, y / length
 	}
-	dx, dy := halfWidth*(y1-y2)/length, halfWidth*(x2-x1)/length // a right angle to the line
-	line.MoveTo(x1+dx, y1+dy)
-	line.LineTo(x1-dx, y1-dy)
-	line.LineTo(x2-dx, y2-dy)
-	line.LineTo(x2+dx, y2+dy)
-	line.ClosePath()
-}
-
-// addDisc adds a disc to the shapes of a rasterizer. The disc rounds the corner between two lines of addSegment. It has the same orientation as
-// these lines, because the rasterizer subtracts shapes of opposite orientations from each other.
-func addDisc(line *vector.Rasterizer, x, y, radius float32) {
-	const corners = 16
-	for n := range corners {
-		sin, cos := math.Sincos(2 * math.Pi * float64(n) / corners)
-		if at := [2]float32{x + radius*float32(cos), y + radius*float32(sin)}; n == 0 {
-			line.MoveTo(at[0], at[1])
-		} else {
-			line.LineTo(at[0], at[1])
+	for n, p := range points {
+		x1, y1 := direction(max(0, n-1), max(1, n))
+		x2, y2 := x1, y1
+		if n > 0 && n+1 < len(points) {
+			x2, y2 = direction(n, n+1)
 		}
+		// The edges are at a right angle to the mean of the directions before and after the point.
+		x, y := x1+x2, y1+y2
+		length := math.Hypot(x, y)
+		distance := float64(halfWidth) * min(maxMiter, 2/length)
+		dx, dy := float32(distance*y/length), float32(-distance*x/length)
+		upper = append(upper, cardPoint{p.x + dx, p.y + dy})
+		lower = append(lower, cardPoint{p.x - dx, p.y - dy})
 	}
-	line.ClosePath()
+	return upper, lower
 }
