@@ -102,7 +102,7 @@ func gainsOf(points []point, metrics int) [][]*int64 {
 // ShownMetric returns the metric that the chart shows.
 func (c chart) ShownMetric() metric { return c.Metrics[c.Metric] }
 
-// Heading says in words what the chart shows, for example "Views, change of each day". Printed pages show it in place of the links with which
+// Heading says in words what the chart shows, for example "Views, change on each day". Printed pages show it in place of the links with which
 // visitors choose the metric.
 func (c chart) Heading() string {
 	switch {

@@ -95,6 +95,9 @@ func TestDashboard_narrowPagesHaveNoInvisibleTabStops(t *testing.T) {
 	require.Equal(t, box.Label, box.Left, "a checkbox must stand at the beginning of its label")
 	require.Less(t, box.Height, 40.0, "a checkbox and its label must be in one line")
 	require.InDelta(t, 16, box.Width, 1)
+	var gap float64
+	b.runSteps(chromedp.Navigate(d.url+"/track"), chromedp.WaitReady("#links"), chromedp.Evaluate(`document.querySelector("#forms").getBoundingClientRect().top - document.querySelector("#links").getBoundingClientRect().bottom`, &gap))
+	require.GreaterOrEqual(t, gap, 4.0, "the ring around the focused field must not cover the hint below it")
 }
 
 func TestDashboard_longCaptionsKeepTheirBeginning(t *testing.T) {
@@ -129,11 +132,11 @@ for (const [method, record] of [["setLineDash", dash => drawn.dashes.add(dash.jo
 	CanvasRenderingContext2D.prototype[method] = function(first, ...rest) { record(first); return original.call(this, first, ...rest); };
 }`
 
-// texts returns the texts that the charts of the page contain, and the dashes of their lines. The script recordDrawing must have run before the
+// drawn returns the dashes of the lines in the charts of the page, and the texts of the charts. The script recordDrawing must have run before the
 // scripts of the page.
 func (b *tab) drawn() (dashes, texts []string) {
 	b.t.Helper()
-	b.runSteps(chromedp.WaitReady(".uplot"), chromedp.Sleep(0), chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done([...drawn.dashes]))))`, &dashes, awaitPromise),
+	b.runSteps(chromedp.WaitReady(".uplot"), chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done([...drawn.dashes]))))`, &dashes, awaitPromise),
 		chromedp.Evaluate(`[...drawn.texts]`, &texts))
 	return dashes, texts
 }
