@@ -378,6 +378,14 @@ func wholeSeconds(d time.Duration) int {
 // inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
 func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second", "") }
 
+// inMinutes returns d as text for a reader of a page, such as "9 minutes". It rounds d up. A time of at most two minutes is given in seconds.
+func inMinutes(d time.Duration) string {
+	if d <= 2*time.Minute {
+		return inSeconds(d)
+	}
+	return countWithNoun(int(math.Ceil(d.Minutes())), "minute", "")
+}
+
 // countWithNoun returns a number with its noun, for example "1 entry" or "2048 characters". If pluralNoun is empty, countWithNoun forms the
 // plural by the regular rules of English. The number has no thousands separators, so that programs can read it.
 func countWithNoun(n int, singular, pluralNoun string) string {

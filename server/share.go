@@ -73,7 +73,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	for key, limit := range limits {
 		quota, err := b.s.rates.Take(ctx, key, limit.attempts, limit.window)
 		if err == nil && quota.Exceeded {
-			e := problem(CodeRateLimited, "There were too many wrong passwords. Try again in %s.", inSeconds(quota.Reset))
+			e := problem(CodeRateLimited, "There were too many wrong passwords. Try again in %s.", inMinutes(quota.Reset))
 			e.RetryAfter = quota.Reset
 			err = e
 		}

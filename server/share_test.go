@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
@@ -210,7 +212,7 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		page := "/collection/" + collection.String()
 		require.Contains(t, string(v.visit(page).body), "only your organisation can see it")
-		require.Contains(t, string(v.post(page+"/share", "access", "protected").requireStatus(http.StatusConflict).body), "password")
+		require.Contains(t, string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body), "password")
 		v.post(page+"/share", "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
 
 		changed := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
@@ -274,7 +276,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		collection, _ := createDashboardData(a, c)
 		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
-		v.post(page+"/share", "access", "public", "last_day", day).requireStatus(http.StatusSeeOther)
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
 		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"
 		before := string(v.visit(page).body)
 		require.Contains(t, textOf(v.visit(page).document()), "Open until "+closes)
@@ -303,10 +305,101 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 
 		a.Clock.Advance(72 * time.Hour)
 		require.Contains(t, textOf(v.visit(page).document()), "Closed since "+closes)
-		v.post(page+"/share", "access", "public", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
-		require.Contains(t, string(v.post(page+"/share", "access", "public", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
-		v.post(page+"/share", "access", "public", "last_day", "").requireStatus(http.StatusSeeOther)
+		require.Contains(t, string(v.post(page+"/share", "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", "").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
 	})
+}
+
+func TestSharePage_showsTheLast30DaysAndAMessageIfThePeriodIsInvalid(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", nil)
+	visitor := &visitor{app: a, t: t}
+	usual := visitor.visit(path)
+	today := a.Clock.Now().UTC()
+	for want, query := range map[string]string{
+		"after its end": "?start=" + today.Format(time.DateOnly) + "&end=" + today.AddDate(0, 0, -7).Format(time.DateOnly),
+		"after today":   "?start=" + today.Format(time.DateOnly) + "&end=" + today.AddDate(0, 0, 3).Format(time.DateOnly),
+	} {
+		got := visitor.visit(path + query).requireStatus(http.StatusBadRequest)
+		page := string(got.body)
+		require.Contains(t, page, want)
+		typed, err := url.ParseQuery(query[1:])
+		require.NoError(t, err)
+		for name := range typed {
+			require.Contains(t, page, `name="`+name+`" value="`+typed.Get(name)+`"`, "the form must keep the dates")
+		}
+		require.Contains(t, page, `max="`+today.Format(time.DateOnly)+`"`)
+		require.NotContains(t, page, `href="/"`)
+		require.Contains(t, page, "These are the numbers of the last 30 days.")
+		parsed, err := html.Parse(bytes.NewReader(got.body))
+		require.NoError(t, err)
+		require.Equal(t, numbersIn(usual.document()), numbersIn(parsed))
+	}
+}
+
+func TestSharePage_errorsLeadNoVisitorToTheDashboard(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", nil)
+	visitor := &visitor{app: a, t: t}
+	unknown := string(visitor.visit("/c/aaaaaaaaaaaaaa").requireStatus(http.StatusNotFound).body)
+	require.Contains(t, unknown, "Ask the sender of the link for a new one.")
+	require.NotContains(t, unknown, "organisation")
+	require.NotContains(t, unknown, "<a ")
+	invalid := string(visitor.visit(path + "?page=0").requireStatus(http.StatusBadRequest).body)
+	require.Contains(t, invalid, `<a href="https://app.example.test`+path+`">`)
+	require.NotContains(t, invalid, "Overview")
+}
+
+func TestSharePage_saysInMinutesWhenAPasswordCanBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierPremium)
+	path := c.shareCollection(c.createNamedCollection("Launch"), "protected", map[string]any{"password": sharePassword})
+	visitor := &visitor{app: a, t: t}
+	for range 10 {
+		visitor.post(path, "password", "wrong password").requireStatus(http.StatusForbidden)
+	}
+	require.Regexp(t, `Try again in (9|10) minutes\.`, string(visitor.post(path, "password", sharePassword).requireStatus(http.StatusTooManyRequests).body))
+}
+
+func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+
+	refused := string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body)
+	require.Contains(t, refused, "Type one of at least 8 characters")
+	require.NotContains(t, refused, "request")
+	require.Contains(t, refused, `href="`+page+`"`, "the error must lead back to the collection")
+
+	v.post(page+"/share", "access", "public", "metric", "shares").requireStatus(http.StatusSeeOther)
+	require.Contains(t, string(v.post(page+"/share", "access", "public").requireStatus(http.StatusBadRequest).body), "Choose at least one of the numbers")
+	stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+	require.Contains(t, string(stored.DisplaySettings), `"shares"`)
+
+	c.shareCollection(collection, "public", map[string]any{"share_expires_at": a.Clock.Now()})
+	closed := textOf(v.visit(page).document())
+	require.Contains(t, closed, "The page is closed: nobody can open it.")
+	require.NotContains(t, closed, "Everyone who has the address")
+}
+
+func TestSharePage_explainsTheColumnsOfChanges(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"views", "increase_1d", "increase_7d"}}})
+	text := textOf((&visitor{app: a, t: t}).visit(path).document())
+	require.Contains(t, text, "Change 1 d, Change 7 d: growth of the views in this time before the last fetch of the video, in percent.")
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -308,6 +309,9 @@ func changeCollection(v *visit) error {
 		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
 	default:
 		return errNotFound
+	}
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status != http.StatusNotFound {
+		problem.Back = "/collection/" + id
 	}
 	if err != nil {
 		return err

@@ -26,10 +26,10 @@ var videoColumns = []videoColumn{
 	{"shares", "latest_shares", "Shares", "count", func(v *client.Video) any { return v.LatestShares }},
 	{"bookmarks", "latest_bookmarks", "Bookmarks", "count", func(v *client.Video) any { return v.LatestBookmarks }},
 	{"engagement", "latest_engagement", "Engagements", "count", func(v *client.Video) any { return v.LatestEngagement }},
-	{"increase_1d", "increase_1d", "1 d", "percent", func(v *client.Video) any { return v.Increase1D }},
-	{"increase_7d", "increase_7d", "7 d", "percent", func(v *client.Video) any { return v.Increase7D }},
-	{"increase_14d", "increase_14d", "14 d", "percent", func(v *client.Video) any { return v.Increase14D }},
-	{"increase_30d", "increase_30d", "30 d", "percent", func(v *client.Video) any { return v.Increase30D }},
+	{"increase_1d", "increase_1d", "Change 1 d", "percent", func(v *client.Video) any { return v.Increase1D }},
+	{"increase_7d", "increase_7d", "Change 7 d", "percent", func(v *client.Video) any { return v.Increase7D }},
+	{"increase_14d", "increase_14d", "Change 14 d", "percent", func(v *client.Video) any { return v.Increase14D }},
+	{"increase_30d", "increase_30d", "Change 30 d", "percent", func(v *client.Video) any { return v.Increase30D }},
 	{"outlier_multiplier", "outlier_multiplier", "Outlier", "multiple", func(v *client.Video) any { return v.OutlierMultiplier }},
 	{"uploaded_at", "uploaded_at", "Uploaded", "day", func(v *client.Video) any { return v.UploadedAt }},
 	{"created_at", "created_at", "Tracked since", "time", func(v *client.Video) any { return v.CreatedAt }},
@@ -39,6 +39,19 @@ var videoColumns = []videoColumn{
 
 // standardColumns are the names of the columns that a table shows if the visitor has not chosen others.
 var standardColumns = []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}
+
+// Meaning says what the values of the column are, for a column whose label does not. Otherwise, it returns "".
+func (c videoColumn) Meaning() string {
+	switch {
+	case c.Name == "outlier_multiplier":
+		return "how many times the median of the views of its account's videos the video has"
+	case c.Name == "views_gained_7d":
+		return "views gained in the 7 days before the last fetch of the video"
+	case c.Kind == "percent":
+		return "growth of the views in this time before the last fetch of the video, in percent"
+	}
+	return ""
+}
 
 func (c videoColumn) kind() string                  { return c.Kind }
 func (c videoColumn) value(video *client.Video) any { return c.Value(video) }

@@ -45,7 +45,9 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
-		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
+		"order": func(v any, column, label string, meaning ...string) sortHead {
+			return sortHead{v, column, label, strings.Join(meaning, "")}
+		},
 		"value":    formatPlain,
 		"seconds":  formatDuration,
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
@@ -389,8 +391,8 @@ type cell struct {
 
 // sortHead is the heading of a table column. A click on the heading sorts the table by the column.
 type sortHead struct {
-	View          any
-	Column, Label string
+	View                   any
+	Column, Label, Meaning string
 }
 
 // parseSeconds parses the value of a Retry-After header, a number of seconds.

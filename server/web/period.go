@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,10 +20,11 @@ var periodDays = []int32{7, 30, 90, 365}
 // period is the range of days whose numbers a page shows. All days are UTC days.
 type period struct {
 	Start, End store.Date
-	Days       int32      // number of days in the period
-	Custom     bool       // true if the visitor chose the first and the last day
-	Oldest     store.Date // oldest day that a history may have in the organisation's tier
-	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
+	Days       int32                     // number of days in the period
+	Custom     bool                      // true if the visitor chose the first and the last day
+	Oldest     store.Date                // oldest day that a history may have in the organisation's tier
+	Choices    []int32                   // lengths of periods that the organisation's tier allows, in days
+	Typed      struct{ From, To string } // first and last day as the visitor typed them, if the period is invalid
 	today      store.Date
 	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
 }
@@ -39,39 +41,56 @@ func (v *visit) period() (period, error) {
 		}
 	}
 	refuse := func(format string, args ...any) (period, error) {
-		return p, &Problem{Status: http.StatusBadRequest, Title: "Invalid period", Detail: fmt.Sprintf(format, args...)}
+		p.Typed.From, p.Typed.To = query.Get("start"), query.Get("end")
+		return p, &Problem{Status: http.StatusBadRequest, Title: "Invalid period", Detail: fmt.Sprintf(format, args...), Back: v.r.URL.Path}
 	}
 	if start, end := query.Get("start"), query.Get("end"); start != "" || end != "" {
 		first, err := time.Parse(time.DateOnly, start)
 		if err != nil {
-			return refuse("start is %q; it must be a day such as %s.", start, today)
+			return refuse("The first day is %q; it must be a day such as %s.", start, today)
 		}
 		last, err := time.Parse(time.DateOnly, end)
 		if err != nil {
-			return refuse("end is %q; it must be a day such as %s.", end, today)
+			return refuse("The last day is %q; it must be a day such as %s.", end, today)
 		}
 		p.Custom, p.Start, p.End = true, store.DateOf(first), store.DateOf(last)
 		p.Days = int32(p.End-p.Start) + 1
 		switch {
 		case p.Start > p.End:
-			return refuse("start %s is after end %s.", start, end)
+			return refuse("The period begins on %s, after its end on %s.", start, end)
 		case p.End > today:
-			return refuse("end %s is after today, %s.", end, today)
+			return refuse("The period ends on %s, after today, %s.", end, today)
 		case p.Start < p.Oldest:
-			return refuse("start is %s; the oldest day that the tier %s allows is %s.", start, v.id.Organisation.Tier, p.Oldest)
+			return refuse("The period begins on %s; the oldest day that can be shown is %s.", start, p.Oldest)
 		}
 		return p, nil
 	}
 	if text := query.Get("days"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || !slices.Contains(p.Choices, int32(n)) {
-			return refuse("days is %q; it must be %s. Or give start and end.", text, words.Or(p.Choices))
+			return refuse("The length of the period is %q days; it must be %s days.", text, words.Or(p.Choices))
 		}
 		p.Days = int32(n)
 	}
 	p.Start = p.End - store.Date(p.Days) + 1
 	return p, nil
 }
+
+// defaultPeriod returns a copy of p that covers the last 30 days.
+func (p period) defaultPeriod() period {
+	p.Custom, p.Days, p.End = false, 30, p.today
+	p.Start = p.End - store.Date(p.Days) + 1
+	return p
+}
+
+// FirstDay returns the day that the form for another period contains as its first day.
+func (p period) FirstDay() string { return cmp.Or(p.Typed.From, p.Start.String()) }
+
+// LastDay returns the day that the form for another period contains as its last day.
+func (p period) LastDay() string { return cmp.Or(p.Typed.To, p.End.String()) }
+
+// IsInvalid returns true if the page shows another period, because the one that the visitor chose is invalid.
+func (p period) IsInvalid() bool { return p.Typed.From != "" || p.Typed.To != "" }
 
 // Link returns the query of the same page with a period of n days.
 func (p period) Link(n int32) string {

@@ -101,6 +101,27 @@ func (d displaySettings) metrics() []shareMetric {
 	return out
 }
 
+// Meanings explains the labels of the columns that do not explain themselves, such as "Outlier: …". Columns with the same meaning share a
+// text.
+func (p sharePage) Meanings() []string {
+	var meanings, texts []string
+	for _, m := range p.Metrics {
+		meaning := m.Meaning()
+		if meaning == "" {
+			continue
+		}
+		if at := slices.Index(meanings, meaning); at >= 0 {
+			texts[at] += ", " + m.Label
+			continue
+		}
+		meanings, texts = append(meanings, meaning), append(texts, m.Label)
+	}
+	for n := range texts {
+		texts[n] += ": " + meanings[n]
+	}
+	return texts
+}
+
 // shareVisit is the visit of a share page by a visitor who is allowed to see the page. It can read only data of the shared collection from
 // the API.
 type shareVisit struct {
@@ -135,9 +156,11 @@ type sharePage struct {
 	MadeUp      bool   // true if the numbers are made up by the sandbox
 	Masked      bool   // true if the organisation's tier hides numbers
 	Locked      bool   // true if the visitor must send the password first
+	Failed      bool   // true if the page shows only Problem
 	Problem     *Problem
 
 	Refused  *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
+	Period   period
 	Tiles    []tile
 	Chart    *chart // nil if the page shows no history
 	Metrics  []shareMetric
@@ -179,7 +202,29 @@ func showShare(v *visit) error {
 		}
 		return v.sendHistory("history", *page.Chart)
 	}
-	return v.executeTemplate(http.StatusOK, "share", "shared", page)
+	status := http.StatusOK
+	if page.Problem != nil {
+		status = page.Problem.Status
+	}
+	return v.executeTemplate(status, "share", "shared", page)
+}
+
+// errShareNotFound is the error for a share page that does not exist. It is the same for an unknown address, for a private collection and for
+// a share page that has expired.
+var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it is no longer shared. Ask the sender of the link for a new one."}
+
+// renderShareError sends the page for an error of a share page. Its visitors may have no token, so it has no link to the dashboard.
+func (v *visit) renderShareError(problem *Problem) {
+	if problem.Status == http.StatusNotFound {
+		problem = errShareNotFound
+	}
+	page := sharePage{Title: problem.Title, Failed: true, Problem: problem, Theme: "auto"}
+	if problem.Status == http.StatusBadRequest {
+		page.Address = v.AppURL + "/c/" + url.PathEscape(v.r.PathValue("hash"))
+	}
+	if err := v.executeTemplate(problem.Status, "share", "shared", page); err != nil {
+		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
+	}
 }
 
 // openShare returns the collection whose share page has the hash in the path of the request. If the hash is unknown, the collection is
@@ -237,9 +282,12 @@ func (s *shareVisit) page() sharePage {
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
 	p, err := s.visit.period()
-	if err != nil {
+	if problem, ok := errors.AsType[*Problem](err); ok && s.visit.csvPart() == "" {
+		p, page.Problem = p.defaultPeriod(), problem
+	} else if err != nil {
 		return err
 	}
+	page.Period = p
 	if err := s.loadSums(p, page); err != nil {
 		return err
 	}
@@ -411,6 +459,10 @@ func (v *visit) saveShare(path string) error {
 		}
 	}
 	chosen := v.r.PostForm["metric"]
+	access := v.r.PostFormValue("access")
+	if len(chosen) == 0 && access != string(client.AccessPrivate) {
+		return &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "Choose at least one of the numbers that the share page shows. Nothing was changed."}
+	}
 	metrics := slices.DeleteFunc(known.Metrics, func(name string) bool { return !slices.Contains(chosen, name) })
 	for _, name := range chosen {
 		if !slices.Contains(metrics, name) {
@@ -421,7 +473,7 @@ func (v *visit) saveShare(path string) error {
 		delete(settings, "metrics")
 	}
 	settings["show_history"], settings["show_accounts"] = v.r.PostFormValue("show_history") == "true", v.r.PostFormValue("show_accounts") == "true"
-	body := map[string]any{"access": v.r.PostFormValue("access"), "display_settings": settings}
+	body := map[string]any{"access": access, "display_settings": settings}
 	if day := v.r.PostFormValue("last_day"); day != lastDay(before.ShareExpiresAt) {
 		ends, err := endOfDay(day)
 		if err != nil {
@@ -433,5 +485,8 @@ func (v *visit) saveShare(path string) error {
 		body["password"] = password
 	}
 	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Code == "password_required" {
+		problem.Title, problem.Detail = "Not saved", "A page for everyone with address and password needs a password. Type one of at least 8 characters into the field \"New password\". Nothing was changed."
+	}
 	return err
 }

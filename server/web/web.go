@@ -131,6 +131,7 @@ type Problem struct {
 	Title      string
 	Detail     string
 	RetryAfter time.Duration // time after which the visitor can retry; 0 if it is not known
+	Back       string        // path of the page to which the error page leads back; "" if it leads to the overview
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
@@ -340,10 +341,14 @@ func (v *visit) renderError(err error) {
 		v.redirectTo("/login")
 		return
 	}
+	v.setRetryAfter(problem)
+	if strings.HasPrefix(v.r.URL.Path, "/c/") {
+		v.renderShareError(problem)
+		return
+	}
 	if problem.Status == http.StatusNotFound {
 		problem = errNotFound
 	}
-	v.setRetryAfter(problem)
 	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problem); err != nil {
 		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
 	}
