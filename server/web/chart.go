@@ -49,6 +49,7 @@ type chart struct {
 	Compared bool
 	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
 	CSVNames []string
+	Masked   bool // true if the organisation's tier hides the numbers
 	Period   period
 	query    url.Values
 }
@@ -57,7 +58,7 @@ type chart struct {
 // totals or gains. The points must be sorted by day, the newest first. Points before the period are not in the chart, but are needed for
 // the gains of the first day.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
-	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
+	c := chart{Caption: caption, Metrics: metrics, Period: p, Masked: v.hidesNumbers(), query: v.r.URL.Query()}
 	c.Gain = c.query.Get("view") == "gain"
 	c.Metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") }))
 	for n, gains := range gainsOf(points, len(metrics)) {
@@ -122,9 +123,15 @@ func (c chart) Provenance() string {
 	if !c.Quality {
 		return ""
 	}
-	counts := map[string]int{}
+	if c.Masked {
+		return "The tier of your organisation hides the numbers."
+	}
+	counts, withNumbers := map[string]int{}, 0
 	for _, at := range c.Points {
-		counts[at.Quality]++
+		if at.Quality != "" || slices.ContainsFunc(at.Values, func(n *int64) bool { return n != nil }) {
+			counts[at.Quality]++
+			withNumbers++
+		}
 	}
 	measured := counts["measured"] + counts["corrected"] + counts["rounded"]
 	parts := []string{fmt.Sprintf("%d %s measured", measured, wasOrWere(measured))}
@@ -140,7 +147,7 @@ func (c chart) Provenance() string {
 			parts = append(parts, fmt.Sprintf("%d %s %s", part.n, wasOrWere(part.n), part.text))
 		}
 	}
-	if missing := int(c.Period.Days) - len(c.Points); missing > 0 {
+	if missing := int(c.Period.Days) - withNumbers; missing > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
 	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))

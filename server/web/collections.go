@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -124,6 +125,24 @@ type collectionPage struct {
 	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
 	ShareExpired bool       // true if the share page is closed, because its last day is over
 	ShareLastDay string     // last UTC day of the share page, as YYYY-MM-DD; "" if it stays open
+}
+
+// shownGain is the gain of a video as a page shows it.
+type shownGain struct {
+	Views *int64
+	Since string // day from which the gain counts if this is not the whole period; "" otherwise
+}
+
+// gainSince returns the gain of a video in the period p. startDay is the day from which the API counts the gain. If this is the last day of
+// the period, the video has only one known number, so its gain is not known yet, although the API adds up 0 for it.
+func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
+	switch {
+	case startDay == nil || store.DateOf(startDay.Time) < p.Start:
+		return shownGain{Views: gained}
+	case store.DateOf(startDay.Time) >= p.End:
+		return shownGain{Since: startDay.String()}
+	}
+	return shownGain{Views: gained, Since: startDay.String()}
 }
 
 // gainRow is a video with the views that it gained in the period.

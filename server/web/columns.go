@@ -30,11 +30,20 @@ var videoColumns = []videoColumn{
 	{"increase_7d", "increase_7d", "Change 7 d", "percent", func(v *client.Video) any { return v.Increase7D }},
 	{"increase_14d", "increase_14d", "Change 14 d", "percent", func(v *client.Video) any { return v.Increase14D }},
 	{"increase_30d", "increase_30d", "Change 30 d", "percent", func(v *client.Video) any { return v.Increase30D }},
-	{"outlier_multiplier", "outlier_multiplier", "Outlier", "multiple", func(v *client.Video) any { return v.OutlierMultiplier }},
+	{"outlier_multiplier", "outlier_multiplier", "Outlier", "multiple", func(v *client.Video) any { return outlierMultiplier(v) }},
 	{"uploaded_at", "uploaded_at", "Uploaded", "day", func(v *client.Video) any { return v.UploadedAt }},
 	{"created_at", "created_at", "Tracked since", "time", func(v *client.Video) any { return v.CreatedAt }},
 	{"latest_updated_at", "latest_updated_at", "Last fetch", "time", func(v *client.Video) any { return v.LatestUpdatedAt }},
 	{"fetch_status", "", "Status", "state", func(v *client.Video) any { return v.FetchStatus }},
+}
+
+// outlierMultiplier returns the outlier multiplier of a video, or nil if it is unknown or if the video is no longer tracked. The multiplier of
+// a stopped video stays as it was when tracking stopped, but the median of its account goes on to change, so the two would not match.
+func outlierMultiplier(v *client.Video) *float64 {
+	if v.Removed {
+		return nil
+	}
+	return v.OutlierMultiplier
 }
 
 // standardColumns are the names of the columns that a table shows if the visitor has not chosen others.

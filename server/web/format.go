@@ -29,10 +29,13 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"multiple": formatMultiple,
 		"ratio":    formatRatio,
 		"when":     p.relativeTime,
+		"old":      p.isOld,
 		"utc":      formatUTC,
 		"iso":      formatISO,
 		"day":      formatDay,
+		"date":     func(t *time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"state":    func(s any) state { return stateOfStatus[fmt.Sprint(s)] },
+		"stateOf":  stateOf,
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
 		"bare":     shortenLink,
@@ -45,6 +48,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
+		"gain":     gainSince,
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}
 		},
@@ -303,6 +307,11 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
+// isOld returns true if a video's newest numbers are older than 48 hours. Its gains and changes then end at this time, and not now.
+func (p *Pages) isOld(updatedAt *time.Time) bool {
+	return updatedAt != nil && p.Now().Sub(*updatedAt) > 48*time.Hour
+}
+
 // formatDay returns a date in the form 2006-01-02. d is a date, a pointer to a date, or nil. For nil, formatDay returns the text for
 // unknown values.
 func formatDay(d any) string {
@@ -325,7 +334,9 @@ type state struct {
 // stateOfStatus maps each fetch status to the state with which pages show it.
 var stateOfStatus = map[string]state{
 	"ok":          {"Up to date", "check", "good"},
-	"pending":     {"Waiting for first numbers", "clock", "neutral"},
+	"pending":     {"Waiting for numbers", "clock", "neutral"},
+	waitingFirst:  {"Waiting for first numbers", "clock", "neutral"},
+	waitingNew:    {"Waiting for new numbers", "clock", "neutral"},
 	"delayed":     {"Late", "clock", "warn"},
 	"failing":     {"Failing", "alert", "bad"},
 	"private":     {"Private", "lock", "warn"},
@@ -334,6 +345,40 @@ var stateOfStatus = map[string]state{
 	"unsupported": {"No source", "cross", "warn"},
 	"stopped":     {"Not tracked", "pause", "neutral"},
 	"":            {"Only linked", "pause", "neutral"},
+}
+
+// These states are shown for a video or account with the fetch status "pending". The status also applies if it has numbers from before:
+// from an import, or from the time before its tracking was stopped and started again.
+const (
+	waitingFirst = "pending without numbers"
+	waitingNew   = "pending with numbers"
+)
+
+// stateOf returns the key in stateOfStatus of the state of a video or account: its fetch status, or for a pending one whether it has
+// numbers. item is a client.Video, a client.Account or a pointer to one of them.
+func stateOf(item any) string {
+	var status client.FetchStatus
+	var masked, known bool
+	switch item := item.(type) {
+	case client.Video:
+		return stateOf(&item)
+	case client.Account:
+		return stateOf(&item)
+	case *client.Video:
+		status, masked, known = item.FetchStatus, item.MetricsMasked != nil, item.LatestUpdatedAt != nil || item.LatestViews != nil
+	case *client.Account:
+		if item.FetchStatus != nil {
+			status = client.FetchStatus(*item.FetchStatus)
+		}
+		masked, known = item.MetricsMasked != nil, item.CheckedAt != nil || item.LatestFollowersCount != nil
+	}
+	switch {
+	case status != client.FetchStatusPending || masked: // if the tier masks numbers, the page does not know whether there are some
+		return string(status)
+	case known:
+		return waitingNew
+	}
+	return waitingFirst
 }
 
 // platforms are the names of the platforms on the pages.

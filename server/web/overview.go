@@ -21,6 +21,7 @@ type tile struct {
 	Before *int64   // in the previous period: the sum if PerDay is true, and the change if PerDay is false; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
+	Span     string   // the time to which Change belongs, such as "since 2026-11-20"; if it is "", it is the whole period
 	Plain    bool     // true if the tile shows one of the next three fields instead of the field Change
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
@@ -33,13 +34,22 @@ type tile struct {
 
 // overviewPage is the data for the template of the overview.
 type overviewPage struct {
-	Tiles    []tile
-	Chart    chart
+	Tiles            []tile
+	Chart            chart
+	Videos           collecting
+	Accounts         collecting
+	Troubled         []client.Video   // videos whose fetches fail; the first one has the newest numbers
+	TroubledAccounts []client.Account // accounts whose fetches fail
+	Latest           []client.Video
+	Top              []client.Video // the videos that gained the most views in 7 days
+}
+
+// collecting says how many of the tracked videos, or of the tracked accounts, get no new numbers.
+type collecting struct {
+	Path     string // path of the list of the videos or accounts
+	One      string // "video" or "account"
+	Total    int64  // number of tracked videos or accounts
 	Statuses []statusCount
-	Troubled []client.Video // videos whose fetches fail; the first one has the newest numbers
-	Latest   []client.Video
-	Top      []client.Video // the videos that gained the most views in 7 days
-	Total    int64          // number of tracked videos
 }
 
 // statusCount is the number of videos with a fetch status.
@@ -59,7 +69,7 @@ const (
 )
 
 var overviewMetrics = []metric{{"views", "Views", false}, {"engagements", "Engagements", false}, {"followers", "Followers", false},
-	{"videos", "Videos", false}, {"accounts", "Accounts", false}, {"uploads", "Uploads", true}}
+	{"videos", "Videos tracked", false}, {"accounts", "Accounts tracked", false}, {"uploads", "Uploads", true}}
 
 // showOverview shows the totals of the organisation, the videos whose fetches fail, the latest videos, and the videos that gained the most
 // views.
@@ -80,25 +90,37 @@ func showOverview(v *visit) error {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
 	}
 	points = fillMissingDays(points, p.End)
+	var videos, accounts client.Statistics
+	if err := v.getFromAPI("/statistics/videos", nil, &videos); err != nil {
+		return err
+	}
+	if err := v.getFromAPI("/statistics/accounts", nil, &accounts); err != nil {
+		return err
+	}
+	setTrackedToday(points, p, videos.Total, accounts.Total)
 	var content overviewPage
-	content.Chart = v.newChart("Totals of all videos and accounts, with those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
+	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers include those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
 		p, overviewMetrics, pointsForPeriod(points, p))
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
 	}
 	content.Tiles = overviewTiles(content.Chart, points, p)
 
-	var statistics client.Statistics
-	if err := v.getFromAPI("/statistics/videos", nil, &statistics); err != nil {
-		return err
+	content.Videos = collecting{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
+	content.Accounts = collecting{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
+	if accounts.ByStatus.Failing > 0 {
+		var found client.AccountPage
+		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "limit": {"8"}}, &found); err != nil {
+			return err
+		}
+		content.TroubledAccounts = found.Data
 	}
-	content.Statuses, content.Total = statusesWithoutNewNumbers(statistics.ByStatus), statistics.Total
 	for _, list := range []struct {
 		videos *[]client.Video
 		query  url.Values
 		wanted bool
 	}{
-		{&content.Troubled, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, statistics.ByStatus.Failing > 0},
+		{&content.Troubled, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, videos.ByStatus.Failing > 0},
 		{&content.Latest, url.Values{"order_by": {"uploaded_at"}}, true},
 		{&content.Top, url.Values{"order_by": {"views_gained_7d"}}, true},
 	} {
@@ -113,6 +135,20 @@ func showOverview(v *visit) error {
 		*list.videos = found.Data
 	}
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
+}
+
+// setTrackedToday sets the numbers of tracked videos and accounts of the current day to the present numbers, which the lists have as well.
+// The stored point of the day can be older. The points must be sorted by day, the newest first. If the tier hides the number of a metric, it
+// stays unknown.
+func setTrackedToday(points []point, p period, videos, accounts int64) {
+	if len(points) == 0 || points[0].Day != p.today {
+		return
+	}
+	for m, n := range map[int]int64{overviewVideos: videos, overviewAccounts: accounts} {
+		if points[0].Values[m] != nil {
+			points[0].Values[m] = &n
+		}
+	}
 }
 
 // fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last

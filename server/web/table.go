@@ -16,6 +16,7 @@ type tableView struct {
 	Page       int
 	TotalPages int64
 	Total      int64
+	ReadOnly   bool       // true if the visitor cannot change the rows
 	path       string     // path of the page, without the base path of the dashboard
 	query      url.Values // query of the page's URL
 }
@@ -28,7 +29,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 		return tableView{}, err
 	}
 	query := v.r.URL.Query()
-	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, path: v.r.URL.EscapedPath(), query: query}
+	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, ReadOnly: v.isReadOnly(), path: v.r.URL.EscapedPath(), query: query}
 	if t.Column == "" {
 		t.Column = defaultColumn
 	}

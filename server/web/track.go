@@ -37,7 +37,9 @@ type trackResult struct {
 	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
-	Waiting bool // true if the video or account has no numbers yet
+	Waiting bool        // true if the page asks whether the video or account has numbers
+	Already bool        // true if the video or account was tracked before, and may have numbers
+	State   *firstFetch // state of a video or account that was tracked before; nil if the page has not looked it up
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
@@ -129,6 +131,9 @@ func trackPastedLinks(v *visit) error {
 		}
 		content.Warnings = append(content.Warnings, result.Warnings...)
 	}
+	if err := v.lookUpTracked(content.Results); err != nil {
+		return err
+	}
 	for _, r := range content.Results {
 		if r.Waiting {
 			content.Progress.Waiting = append(content.Progress.Waiting, r.Kind+":"+r.ID)
@@ -143,6 +148,30 @@ func trackPastedLinks(v *visit) error {
 		content.Text = "" // the table of results shows the links, so the form is empty
 	}
 	return v.renderTrack(status, content)
+}
+
+// lookUpTracked sets the states of the results of videos and accounts that were tracked before. It looks up at most maxLookUps of them. The
+// page asks for the others later, as for new videos.
+func (v *visit) lookUpTracked(results []trackResult) error {
+	lookUps := 0
+	for n := range results {
+		r := &results[n]
+		id, err := uuid.Parse(r.ID)
+		if !r.Already || err != nil || lookUps == maxLookUps {
+			continue
+		}
+		lookUps++
+		state, err := v.lookUpItem(r.Kind, id)
+		if err != nil {
+			return err
+		}
+		if state.Status != "" && state.Status != "pending" {
+			r.State, r.Waiting = &state, false
+		} else {
+			r.Already = false // it waits for its first numbers like a new one
+		}
+	}
+	return nil
 }
 
 // addProblem adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
@@ -162,7 +191,7 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 	case client.TrackStatusTracked:
 		r.Word, r.Class, r.Icon, r.Waiting = "Tracked", "good", "check", true
 	case client.TrackStatusAlreadyTracked:
-		r.Word, r.Class, r.Icon, r.Reason = "Already tracked", "neutral", "check", ""
+		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = "Already tracked", "neutral", "check", "", true, true
 	default:
 		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
 	}

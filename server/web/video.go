@@ -62,7 +62,7 @@ func showVideo(v *visit) error {
 		return v.sendHistory("video-history", content.Chart)
 	}
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
-	if video.OutlierMultiplier != nil && video.LinkedAccountID != nil {
+	if outlierMultiplier(video) != nil && video.LinkedAccountID != nil {
 		var account client.Account
 		if err := v.getFromAPI("/accounts/"+video.LinkedAccountID.String(), nil, &account); err != nil {
 			return err
@@ -104,10 +104,44 @@ func textOrEmpty[T ~string](s *T) string {
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
-		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: difference(valueAt(points, m, p.End), valueAt(points, m, p.Start-1)), NoBefore: true,
+		change, span := changeIn(points, m, p)
+		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: change, Span: span, NoBefore: true,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
+}
+
+// changeIn returns how much the metric with index m changed in the period, as the gains of a collection count it: from the day before the
+// period to the last day with a number. If the metric is not known on the day before the period, the change begins with its first known
+// number in the period. span says in words to which days the change belongs; it is "" for the whole period. If the period has fewer than two
+// known numbers to compare, the change is nil. The points must be sorted by day, the newest first.
+func changeIn(points []point, m int, p period) (change *int64, span string) {
+	var first, last *point
+	for n := range points {
+		at := &points[n]
+		if at.Day > p.End || at.Values[m] == nil {
+			continue
+		}
+		if last == nil {
+			last = at
+		}
+		if first = at; at.Day < p.Start {
+			break
+		}
+	}
+	if last == nil || last.Day < p.Start || first == last {
+		return nil, ""
+	}
+	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number of yesterday is as new as the daily fetches give
+	switch {
+	case late && early:
+		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
+	case late:
+		span = fmt.Sprintf("since %s", first.Day)
+	case early:
+		span = fmt.Sprintf("until %s", last.Day)
+	}
+	return difference(last.Values[m], first.Values[m]), span
 }
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.
@@ -214,8 +248,12 @@ func (p videoPage) LongTitle() string {
 
 // HasHighViews returns true if the video has at least five times the median views of its account's videos.
 func (p videoPage) HasHighViews() bool {
-	return p.Video.OutlierMultiplier != nil && *p.Video.OutlierMultiplier >= 5
+	multiplier := p.Multiplier()
+	return multiplier != nil && *multiplier >= 5
 }
+
+// Multiplier returns the outlier multiplier of the video, or nil if it is unknown or if the video is no longer tracked.
+func (p videoPage) Multiplier() *float64 { return outlierMultiplier(&p.Video) }
 
 // FetchedAt returns when p.Newest was fetched, or nil if p.Newest is nil.
 func (p videoPage) FetchedAt() *time.Time {

@@ -290,17 +290,19 @@ type page struct {
 	Masked  bool   // true if the organisation's tier hides numbers
 	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page of operations
-	Idle    bool   // true if no collector is running
-	Notice  string // message about the result of the last action; "" if there was no action
-	Search  string // text in the search field
-	Content any
+	// ReadOnly is true if the token of the session may not change anything. The page then has no buttons that change something.
+	ReadOnly bool
+	Idle     bool   // true if no collector is running
+	Notice   string // message about the result of the last action; "" if there was no action
+	Search   string // text in the search field
+	Content  any
 }
 
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
 	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), Theme: v.theme()}
+		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
 		shown.Idle = err == nil && !served.IsKnown() // after an error, the page is shown without the notice that no collector is running
@@ -309,6 +311,11 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
 	}
 	return v.executeTemplate(status, templateName, "layout", shown)
+}
+
+// isReadOnly returns true if the visitor is signed in with a token that may not change anything.
+func (v *visit) isReadOnly() bool {
+	return v.id.Organisation.Name != "" && !v.id.Token.HasScope(store.ScopeWrite)
 }
 
 // executeTemplate sends the result of a template. templateFile is the file of the template without its ending, and definitionName is the name of a
@@ -387,7 +394,7 @@ func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
-	"tracked":         "Tracking was started again. New numbers appear after a few seconds.",
+	"tracked":         "Tracking was started again. The numbers so far are kept.",
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",
