@@ -1,0 +1,151 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+func TestVideoPage_showsNoMultipleOfAStoppedVideo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/video/tiktok/"+videos[2].String()
+	require.Contains(t, string(v.visit(page).body), "the median of its account, 2,333 views")
+	v.post(page + "/stop").requireStatus(http.StatusSeeOther)
+	require.NotContains(t, string(v.visit(page).body), "the median of its account")
+	require.NotContains(t, textOf(v.visit("/video?include_removed=true&fetch_status=stopped&columns=outlier_multiplier").document()), "×")
+}
+
+func TestVideoPage_saysThatAVideoWithNumbersWaitsForNewOnes(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/video/tiktok/"+videos[0].String()
+	v.post(page + "/stop").requireStatus(http.StatusSeeOther)
+	again := v.post(page + "/track").requireStatus(http.StatusSeeOther).Header.Get("Location")
+	text := textOf(v.visit(again).document())
+	require.Contains(t, text, "Waiting for new numbers")
+	require.Contains(t, text, "Tracking was started again. The numbers so far are kept.")
+	require.NotContains(t, text, "after a few seconds")
+	require.Contains(t, textOf(v.visit("/video").document()), "Waiting for new numbers")
+	fresh := c.track(videoURL(9))
+	require.Contains(t, textOf(v.visit("/video/tiktok/"+fresh.String()).document()), "Waiting for first numbers")
+}
+
+func TestVideoPage_gainAgreesWithTheGainOfACollection(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	began := a.Clock.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly) // the data has numbers of the days 5 to 2 days ago
+	ended := a.Clock.Now().UTC().AddDate(0, 0, -2).Format(time.DateOnly)
+	require.Contains(t, textOf(v.visit("/video/tiktok/"+videos[0].String()).document()), "+333 from "+began+" to "+ended)
+	require.Contains(t, textOf(v.visit("/collection/"+collection.String()).document()), "+333 since "+began)
+
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{videoURL(7)}, "label_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(7000)), Username: new("northwind.studio"), AccountID: new("7")}
+	})
+	today := a.Clock.Now().UTC().Format(time.DateOnly)
+	text := textOf(v.visit("/collection/" + collection.String()).document())
+	require.Contains(t, text, "– since "+today, "a video with numbers of only one day must have no gain")
+	report := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{}).requireStatus(http.StatusCreated))
+	require.Contains(t, textOf(v.visit("/collection/report/"+report.ID.String()).document()), "– since "+today)
+}
+
+func TestOverview_saysUntilWhenGainsCountIfTheNumbersAreOld(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	a.Clock.Advance(24 * time.Hour)
+	v := c.newSignedInVisitor(t)
+	updated := c.listVideos("limit=1").Data[0].LatestUpdatedAt.UTC()
+	require.Contains(t, textOf(v.visit("/").document()), "until "+updated.Format(time.DateOnly))
+	require.Contains(t, textOf(v.visit("/video/tiktok/"+videos[0].String()).document()), "in 30, up to "+updated.Format("2006-01-02 15:04 UTC"))
+}
+
+func TestOverview_countsTrackedVideosAndAccountsAsTheListsDo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	c.track(videoURL(8))
+	c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@someone"})
+	v := c.newSignedInVisitor(t)
+	v.post("/video/tiktok/" + videos[0].String() + "/stop").requireStatus(http.StatusSeeOther)
+	tiles := map[string]string{}
+	for _, tile := range elements(v.visit("/").document(), "a") {
+		if strings.Contains(attribute(tile, "class"), "tile") {
+			tiles[textOf(elements(tile, "span")[0])] = numbersIn(tile)[0]
+		}
+	}
+	require.Equal(t, "3", tiles["Videos tracked"])
+	require.Equal(t, "1", tiles["Accounts tracked"])
+	text := textOf(v.visit("/").document())
+	require.Contains(t, text, "of 3 tracked videos")
+	require.Contains(t, text, "of 1 tracked account")
+	require.Contains(t, textOf(v.visit("/video").document()), "1–3 of 3")
+}
+
+func TestVideoPage_doesNotContradictItselfIfTheTierHidesNumbers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	v := c.newSignedInVisitor(t)
+	text := textOf(v.visit("/video/tiktok/" + videos[0].String()).document())
+	require.Contains(t, text, "hidden by the tier of your organisation")
+	for _, wrong := range []string{"none yet", "not planned", "were measured"} {
+		require.NotContains(t, text, wrong)
+	}
+}
+
+func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	account := c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@someone"}).AccountID
+	reader, writer := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t), c.newSignedInVisitor(t)
+	for _, page := range []string{"/", "/track", "/video", "/video/tiktok/" + videos[0].String(), "/account", "/account/tiktok/" + account.String(), "/collection",
+		"/collection/" + collection.String()} {
+		require.NotContains(t, string(writer.visit(page).body), "a token that may only read")
+		got := reader.visit(page)
+		require.Contains(t, string(got.body), "a token that may only read", page)
+		for _, form := range elements(got.document(), "form") {
+			if attribute(form, "method") == "post" {
+				require.Equal(t, "/logout", attribute(form, "action"), page)
+			}
+		}
+		require.NotContains(t, string(got.body), `href="/track`, page)
+		require.NotContains(t, string(got.body), `formmethod="post"`, page)
+	}
+}
+
+func TestTrackPage_showsTheNumbersOfVideosThatWereTrackedBefore(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, _ = createDashboardData(a, c)
+	c.track(videoURL(8))
+	v := c.newSignedInVisitor(t)
+	rows := v.post("/track", "links", videoURL(1)+"\n"+videoURL(8)).rows()
+	require.Contains(t, rows[1].text, "1,333 views")
+	require.Contains(t, rows[2].text, "Waiting for numbers")
+}
