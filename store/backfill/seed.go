@@ -58,6 +58,19 @@ type LoadVideo struct {
 	store.Video
 	Collections []uuid.UUID // ids of the collections to which the video itself was added
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
+	// Refused says why there are no newer points, or is nil if the last fetch succeeded. Load ignores it for a stopped or pending video and for
+	// a video without points.
+	Refused *LoadRefusal
+}
+
+// LoadRefusal is the result of the latest fetches of a video that the sources no longer show.
+type LoadRefusal struct {
+	Status   store.FetchStatus // queue.FetchPrivate or queue.FetchGone
+	At       db.Instant        // time of the last attempt
+	State    string            // state of the target in the queue: queue.StateParked or queue.StateGone
+	Rule     string            // name of the collector's rule that counts such answers
+	Refusals int               // number of such answers in a row
+	Detail   string            // last answer, for operators
 }
 
 // LoadPoint contains the counts of a video at the time At.
@@ -281,7 +294,7 @@ func (l *loading) countAccount(a *store.Account) {
 		}
 		l.entries = append(l.entries, e)
 		if a.CheckedAt != nil {
-			l.fetched = append(l.fetched, fetchedTarget{e.Source, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil})
+			l.fetched = append(l.fetched, fetchedTarget{e.Source, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil, nil})
 		}
 	case a.Removed:
 		l.stoppedAccounts++
@@ -355,9 +368,13 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 // the entries for the queue. The caller must have set the latest counts and growth of v.
 func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
+	status, attemptedAt := loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
+	if in.Refused != nil && status == queue.FetchOK {
+		status, attemptedAt = in.Refused.Status, &in.Refused.At
+	}
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
-		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt,
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, status, attemptedAt,
 		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
 	for _, tag := range store.Hashtags(v.Title) {
 		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
@@ -384,7 +401,7 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	l.entries = append(l.entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: l.lane, BaseLane: l.lane, NextAt: l.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
-		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews})
+		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews, in.Refused})
 	}
 }
 
@@ -415,6 +432,7 @@ type fetchedTarget struct {
 	externalID string
 	at         db.Instant
 	views      *int64 // views that the fetch reported; nil for an account
+	refused    *LoadRefusal
 }
 
 // writeRows writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
@@ -470,14 +488,17 @@ func (l *loading) setLastFetches() error {
 	for chunk := range slices.Chunk(l.fetched, db.InsertChunk) {
 		values, args := make([]string, len(chunk)), []any{}
 		for i, f := range chunk {
-			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint))"
-			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views)
+			result := cmp.Or(f.refused, &LoadRefusal{Status: queue.FetchOK, State: queue.StateActive})
+			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint)" +
+				", CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS integer), CAST(? AS text))"
+			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views, result.Status, result.State, result.Rule, result.Refusals, result.Detail)
 		}
-		err := l.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
+		err := l.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views, status, state, refused_as, refusals, detail) AS (VALUES `+strings.Join(values, ", ")+`)
 UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views,
-   status = CASE WHEN fetch_targets.status = ? THEN ? ELSE fetch_targets.status END FROM u
+   status = CASE WHEN fetch_targets.status = ? THEN u.status ELSE fetch_targets.status END,
+   state = u.state, refused_as = u.refused_as, refusals = u.refusals, attempts = u.refusals, detail = u.detail FROM u
  WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
-   AND fetch_targets.fetched_at IS NULL`, append(args, queue.FetchPending, queue.FetchOK, queue.Bucket)...).Error
+   AND fetch_targets.fetched_at IS NULL`, append(args, queue.FetchPending, queue.Bucket)...).Error
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // firstVideo is the first video that the generator adds for an account. The generator adds the account that uploaded the video, then the video,
@@ -228,6 +230,23 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
+// refusal returns the result of the latest fetches of a video whose points end before today, because the video was deleted or became private.
+// It returns nil for any other video.
+func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.LoadRefusal {
+	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
+		return nil
+	}
+	switch t.State {
+	case sandbox.Private:
+		return &backfill.LoadRefusal{Status: queue.FetchPrivate, At: store.InstantOf(g.now), State: queue.StateParked, Rule: "refused",
+			Refusals: schedule.RefusalsUntilParked, Detail: "the sandbox says that the video is private"}
+	case sandbox.Deleted:
+		return &backfill.LoadRefusal{Status: queue.FetchGone, At: store.InstantOf(g.now), State: queue.StateGone, Rule: queue.StateGone,
+			Refusals: schedule.AnswersUntilGone, Detail: "the sandbox did not find the video"}
+	}
+	return nil
+}
+
 // gapFrom and gapTo say when the gap in a history begins and ends, in days before today.
 const gapFrom, gapTo = 20, 14
 
@@ -269,6 +288,7 @@ func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.Load
 		v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
+	v.Refused = g.refusal(t, v.Points)
 	if len(v.Points) > 0 {
 		// Let the tracking of the video begin at a random time in the 24 hours before its first point, but not before its upload.
 		first := v.Points[0].At.Time()

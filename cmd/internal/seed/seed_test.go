@@ -150,10 +150,13 @@ func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
 		switch truth.State {
 		case sandbox.Deleted:
 			require.Less(t, points[0].Day, today, "a deleted video must have no points after its deletion")
+			require.Equal(t, store.FetchStatus("gone"), v.FetchStatus)
 		case sandbox.Private:
 			require.True(t, v.Private)
+			require.Equal(t, store.FetchStatus("private"), v.FetchStatus)
 			require.Less(t, points[0].Day, today)
 		case sandbox.Public, sandbox.Restricted:
+			require.Equal(t, store.FetchStatus("ok"), v.FetchStatus)
 		}
 		if truth.Category == sandbox.Viral && v.OutlierMultiplier != nil {
 			outlier = max(outlier, *v.OutlierMultiplier)
