@@ -135,6 +135,7 @@ func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.
 		}
 		require.NotContains(t, string(got.body), `href="/track`, page)
 		require.NotContains(t, string(got.body), `formmethod="post"`, page)
+		require.NotContains(t, string(got.body), "<textarea", page)
 	}
 }
 
@@ -148,4 +149,7 @@ func TestTrackPage_showsTheNumbersOfVideosThatWereTrackedBefore(t *testing.T) {
 	rows := v.post("/track", "links", videoURL(1)+"\n"+videoURL(8)).rows()
 	require.Contains(t, rows[1].text, "1,333 views")
 	require.Contains(t, rows[2].text, "Waiting for numbers")
+	id := strings.TrimPrefix(rows[2].link, "/video/tiktok/")
+	a.fetch(factsWithViews(4321))
+	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "All links have an answer.")
 }
