@@ -72,6 +72,8 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.NeverFetched, platform.Failing, platform.Parked, platform.Gone} {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
+	require.Contains(t, page, "Last attempt failed</th>")
+	require.NotContains(t, page, ">Failing</th>", "the fetch status \"failing\" begins only at the second failed attempt, so its word must not name another number")
 	require.Contains(t, page, "Start the program <code>collector</code>")
 	require.Contains(t, page, "No collector is running, so no source is known.")
 	status, page = visit("/operations?status=pending")
