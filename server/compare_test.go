@@ -44,8 +44,8 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		v.visit(added).requireStatus(http.StatusOK)
 
 		six := url.Values{}
-		for range 6 {
-			six.Add("video", uuid.NewString())
+		for n := range 6 {
+			six.Add("video", c.track(videoURL(900+n)).String())
 		}
 		for query, reason := range map[string]string{
 			six.Encode(): "You chose 6 videos; a comparison has at most 5.", "video=x": "it must be the id of a video", "link=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ": "Your organisation does not track the video",

@@ -310,6 +310,9 @@ func (s *Server) writeError(err error, c echo.Context) {
 	if info.Status == http.StatusUnauthorized {
 		h.Set(echo.HeaderWWWAuthenticate, challengeHeader(e))
 	}
+	if s.showErrorPage(c, e) {
+		return
+	}
 	body, encodeErr := json.Marshal(api.Problem{
 		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
 		Detail: e.Detail, Error: e.Detail, Instance: instancePath(c), Code: string(info.Code), RequestID: requestID(c),

@@ -282,7 +282,7 @@ func TestDashboardPages_visitsDoNotCountAgainstTheRateLimitOfPrograms(t *testing
 	for range 5 {
 		v.post("/track", "links", tiktokLink).requireStatus(http.StatusOK)
 	}
-	require.Contains(t, string(v.post("/track", "links", tiktokLink).requireStatus(http.StatusTooManyRequests).body), "trackVideos may be called 5 times a minute")
+	require.Contains(t, string(v.post("/track", "links", tiktokLink).requireStatus(http.StatusTooManyRequests).body), "Your organisation tracks links too often.")
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{tiktokLink}}).requireStatus(http.StatusTooManyRequests)
 }
 

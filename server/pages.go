@@ -55,10 +55,9 @@ func (s *Server) routePages(e *echo.Echo) error {
 	if err != nil {
 		return err
 	}
+	s.pages = pages
 	handler := func(c echo.Context) error {
-		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the requests that the page sends to the API get the request id of the page
-		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP()))))
+		pages.ServeHTTP(c.Response(), requestForPages(c))
 		return nil
 	}
 	withHead{e}.GET("/errors", handler) // the page about error codes needs no session
@@ -66,6 +65,28 @@ func (s *Server) routePages(e *echo.Echo) error {
 		e.Match([]string{http.MethodGet, http.MethodHead, http.MethodPost}, path, handler)
 	}
 	return nil
+}
+
+// requestForPages returns the request for a page with the values that the functions of pageBackend need.
+func requestForPages(c echo.Context) *http.Request {
+	r := c.Request()
+	r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the requests that the page sends to the API get the request id of the page
+	return r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP())))
+}
+
+// showErrorPage shows a page if a browser has requested an address that does not exist. It returns false for all other requests: they get the problem
+// document. A program is recognised by its token, or by an Accept without text/html. The operations of the API answer only as the contract
+// says, also to a browser.
+func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
+	r := c.Request()
+	accept := r.Header.Get(echo.HeaderAccept)
+	if e.Code != CodeNotFound || s.contract.requestedOperation(c) != nil || r.Method != http.MethodGet && r.Method != http.MethodHead ||
+		r.Header.Get(echo.HeaderAuthorization) != "" || !strings.Contains(accept, "text/html") || strings.Contains(accept, "json") {
+		return false
+	}
+	c.Response().Header().Set(echo.HeaderVary, "Accept, Authorization")
+	s.pages.ServeUnknownAddress(c.Response(), requestForPages(c))
+	return true
 }
 
 type addressKey struct{}
@@ -192,7 +213,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	if err != nil {
 		return web.Response{}, err
 	}
-	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
+	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent", "Idempotency-Key"} {
 		if values := visitorRequest.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}

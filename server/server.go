@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -78,6 +79,7 @@ type Server struct {
 	later            *laterWrites
 	rates            RateStore
 	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
+	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
 	dataKnown        atomic.Bool          // true if this server has found numbers in the database; after that, the field sandbox does not change
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970

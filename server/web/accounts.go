@@ -46,7 +46,7 @@ func showAccounts(v *visit) error {
 		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.AccountPage
-	if err := v.getFromAPI("/accounts", query, &found); err != nil {
+	if err := v.refuseFilter(v.getFromAPI("/accounts", query, &found)); err != nil {
 		return err
 	}
 	if v.csvPart() != "" {
@@ -54,6 +54,9 @@ func showAccounts(v *visit) error {
 	}
 	content.Accounts = found.Data
 	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
 	return v.renderPage(http.StatusOK, "accounts", "accounts", "Accounts", content)
 }
 
@@ -67,7 +70,7 @@ type accountPage struct {
 	Highest     int64
 	Uploads     *uploads // diagram of the latest uploads; nil if too few videos have a known upload day and known views
 	Collections []client.Collection
-	Waits       bool // true if the page reloads itself until new numbers have arrived
+	Wait        int // seconds after which the page requests itself again, until new numbers have arrived; 0 if it awaits none
 }
 
 var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
@@ -124,13 +127,18 @@ func showAccount(v *visit) error {
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
 	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
 	if content.Uploads, err = v.accountUploads(id); err != nil {
 		return err
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	content.Waits = textOrEmpty(account.FetchStatus) == string(client.FetchStatusPending) || v.awaitsNumbers(account.CheckedAt)
+	if textOrEmpty(account.FetchStatus) == string(client.FetchStatusPending) || v.awaitsNumbers(account.CheckedAt) {
+		content.Wait = v.secondsToWait(account.NextFetchAt)
+	}
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 

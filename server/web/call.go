@@ -2,6 +2,8 @@ package web
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,6 +38,23 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 		return 0, err
 	}
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
+}
+
+// sendJSONOnce does the same as sendJSON for a POST that creates something. If the visitor sends the same form again, for example by reloading the
+// page, the API returns the first result without its secret. The form's field "key" identifies the form. If it is empty, the API creates a second
+// thing.
+func (v *visit) sendJSONOnce(path string, body, result any) error {
+	if key := v.r.PostFormValue("key"); key != "" {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(append(encoded, key...)) // a form that is sent again with other values, after the browser's "back", is not a repetition
+		v.r.Header.Set("Idempotency-Key", hex.EncodeToString(sum[:]))
+		defer v.r.Header.Del("Idempotency-Key")
+	}
+	_, err := v.sendJSON(http.MethodPost, path, body, result)
+	return err
 }
 
 // callAPI sends a request to the API. If the response is a problem document (RFC 9457), callAPI returns it as a *Problem. Any other

@@ -59,6 +59,9 @@ type chart struct {
 // the gains of the first day.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, Masked: v.hidesNumbers(), query: v.r.URL.Query()}
+	if p.Refused() {
+		c.query = p.query
+	}
 	c.Gain = c.query.Get("view") == "gain"
 	c.Metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") }))
 	for n, gains := range gainsOf(points, len(metrics)) {

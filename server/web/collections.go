@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -203,6 +202,9 @@ func showCollection(v *visit) error {
 	if err := calls.Wait(); err != nil {
 		return err
 	}
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
 	content.Best, content.Worst = gainRows(content.Statistics.Best, content.Videos), gainRows(content.Statistics.Worst, content.Videos)
 	var reports client.ReportPage
 	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
@@ -328,9 +330,6 @@ func changeCollection(v *visit) error {
 		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
 	default:
 		return errNotFound
-	}
-	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status != http.StatusNotFound {
-		problem.Back = "/collection/" + id
 	}
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type comparePage struct {
 	Videos []comparedVideo
 	Chart  chart
 	Max    int
+	Link   string        // link that the visitor wants to add and that was refused; "" otherwise
 	Kept   []hiddenField // query parameters that the form for adding a video sends again
 }
 
@@ -39,25 +40,36 @@ func showComparison(v *visit) error {
 	if err != nil {
 		return err
 	}
+	content := comparePage{Max: maxCompared}
 	query := v.r.URL.Query()
 	chosen, err := comparedIDs(query)
 	if err != nil {
 		return err
 	}
-	if text := strings.TrimSpace(query.Get("link")); text != "" {
-		var found client.VideoPage
-		if err := v.getFromAPI("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found); err != nil {
+	if len(chosen) > maxCompared {
+		if err := v.refuseFilter(&Problem{Status: http.StatusBadRequest, Title: "Too many videos",
+			Detail: fmt.Sprintf("You chose %d videos; a comparison has at most %d. The first %d are shown.", len(chosen), maxCompared, maxCompared)}); err != nil {
 			return err
 		}
-		if len(found.Data) == 0 {
-			return &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the video " + strconv.Quote(text) + "."}
-		}
-		query.Del("link")
-		query.Add("video", found.Data[0].AdID.String())
-		v.redirectTo("/compare?" + query.Encode())
-		return nil
+		chosen = chosen[:maxCompared]
 	}
-	content := comparePage{Max: maxCompared}
+	if text := strings.TrimSpace(query.Get("link")); text != "" {
+		var found client.VideoPage
+		err := v.getFromAPI("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found)
+		query.Del("link")
+		if err == nil && len(found.Data) > 0 {
+			query.Add("video", found.Data[0].AdID.String())
+			v.redirectTo("/compare?" + query.Encode())
+			return nil
+		}
+		if err == nil {
+			err = &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the video " + strconv.Quote(text) + "."}
+		}
+		if err := v.refuseFilter(err); err != nil {
+			return err
+		}
+		content.Link = text
+	}
 	days := map[store.Date]*point{}
 	var metrics []metric
 	var csvNames []string
@@ -100,8 +112,7 @@ func showComparison(v *visit) error {
 	return v.renderPage(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
-// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if a value is not an id, or if there are
-// more than maxCompared ids.
+// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if a value is not an id.
 func comparedIDs(query url.Values) ([]string, error) {
 	var chosen []string
 	for _, text := range query["video"] {
@@ -112,9 +123,6 @@ func comparedIDs(query url.Values) ([]string, error) {
 		if !slices.Contains(chosen, id.String()) {
 			chosen = append(chosen, id.String())
 		}
-	}
-	if len(chosen) > maxCompared {
-		return nil, &Problem{Status: http.StatusBadRequest, Title: "Too many videos", Detail: fmt.Sprintf("You chose %d videos; a comparison has at most %d.", len(chosen), maxCompared)}
 	}
 	return chosen, nil
 }

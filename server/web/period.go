@@ -20,18 +20,35 @@ var periodDays = []int32{7, 30, 90, 365}
 // period is the range of days whose numbers a page shows. All days are UTC days.
 type period struct {
 	Start, End store.Date
-	Days       int32                     // number of days in the period
-	Custom     bool                      // true if the visitor chose the first and the last day
-	Oldest     store.Date                // oldest day that a history may have in the organisation's tier
-	Choices    []int32                   // lengths of periods that the organisation's tier allows, in days
-	Typed      struct{ From, To string } // first and last day as the visitor typed them, if the period is invalid
+	Days       int32      // number of days in the period
+	Custom     bool       // true if the visitor chose the first and the last day
+	Oldest     store.Date // oldest day that a history may have in the organisation's tier
+	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
+	first      string     // first day in the form for a period; it can be invalid
+	last       string     // last day in this form
 	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
 }
 
 // period returns the period that the query of the page selects: with the parameter "days", or with "start" and "end". The default is 30
-// days.
+// days. If the query is invalid, the page shows the default period and the reason.
 func (v *visit) period() (period, error) {
+	p, err := v.requestedPeriod()
+	if err == nil {
+		return p, nil
+	}
+	if err := v.refuseFilter(err); err != nil {
+		return p, err
+	}
+	query := v.r.URL.Query()
+	p.Days = 30
+	p.Start, p.End, p.Custom = p.today-store.Date(p.Days)+1, p.today, false
+	p.first, p.last, p.query = query.Get("start"), query.Get("end"), withParameters(query, "start", "", "end", "", "days", "")
+	return p, nil
+}
+
+// requestedPeriod returns the period that the query of the page selects. It returns a *Problem if the query is invalid.
+func (v *visit) requestedPeriod() (period, error) {
 	query := v.r.URL.Query()
 	today := store.DateOf(v.Now())
 	p := period{today: today, End: today, Days: 30, Oldest: today - store.Date(v.Backend.HistoryDays(v.id.Organisation.Tier)), query: query} //nolint:gosec // no overflow, because a history has at most two years
@@ -41,8 +58,7 @@ func (v *visit) period() (period, error) {
 		}
 	}
 	refuse := func(format string, args ...any) (period, error) {
-		p.Typed.From, p.Typed.To = query.Get("start"), query.Get("end")
-		return p, &Problem{Status: http.StatusBadRequest, Title: "Invalid period", Detail: fmt.Sprintf(format, args...), Back: v.r.URL.Path}
+		return p, &Problem{Status: http.StatusBadRequest, Title: "Invalid period", Detail: fmt.Sprintf(format, args...)}
 	}
 	if start, end := query.Get("start"), query.Get("end"); start != "" || end != "" {
 		first, err := time.Parse(time.DateOnly, start)
@@ -57,11 +73,11 @@ func (v *visit) period() (period, error) {
 		p.Days = int32(p.End-p.Start) + 1
 		switch {
 		case p.Start > p.End:
-			return refuse("The period begins on %s, after its end on %s.", start, end)
+			return refuse("The first day, %s, is after the last day, %s.", start, end)
 		case p.End > today:
-			return refuse("The period ends on %s, after today, %s.", end, today)
+			return refuse("The last day, %s, is after today, %s.", end, today)
 		case p.Start < p.Oldest:
-			return refuse("The period begins on %s; the oldest day that can be shown is %s.", start, p.Oldest)
+			return refuse("The first day is %s; the oldest day that can be shown is %s.", start, p.Oldest)
 		}
 		return p, nil
 	}
@@ -76,26 +92,19 @@ func (v *visit) period() (period, error) {
 	return p, nil
 }
 
-// defaultPeriod returns a copy of p that covers the last 30 days.
-func (p period) defaultPeriod() period {
-	p.Custom, p.Days, p.End = false, 30, p.today
-	p.Start = p.End - store.Date(p.Days) + 1
-	return p
-}
-
-// FirstDay returns the day that the form for another period contains as its first day.
-func (p period) FirstDay() string { return cmp.Or(p.Typed.From, p.Start.String()) }
-
-// LastDay returns the day that the form for another period contains as its last day.
-func (p period) LastDay() string { return cmp.Or(p.Typed.To, p.End.String()) }
-
-// IsInvalid returns true if the page shows another period, because the one that the visitor chose is invalid.
-func (p period) IsInvalid() bool { return p.Typed.From != "" || p.Typed.To != "" }
-
 // Link returns the query of the same page with a period of n days.
 func (p period) Link(n int32) string {
 	return "?" + withParameters(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
 }
+
+// Refused returns true if the first or the last day in the query of the page is invalid. The page then shows the default period.
+func (p period) Refused() bool { return p.first != "" || p.last != "" }
+
+// First returns the first day for the form in which the visitor chooses a period.
+func (p period) First() string { return cmp.Or(p.first, p.Start.String()) }
+
+// Last returns the last day for the form in which the visitor chooses a period.
+func (p period) Last() string { return cmp.Or(p.last, p.End.String()) }
 
 // Today returns the current day.
 func (p period) Today() store.Date { return p.today }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -17,16 +18,14 @@ const sessionCookie = "reeltally_session"
 func withSession(showPage func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		cookie, err := v.r.Cookie(sessionCookie)
-		if err != nil {
-			v.askToSignIn()
-			return nil //nolint:nilerr // a visitor without a cookie is not signed in, which is not an error
+		if err != nil { // a visitor without a cookie is not signed in, which is not an error
+			return v.askToSignIn()
 		}
 		v.session = cookie.Value
 		v.id, err = v.Backend.Identify(v.r.Context(), v.session)
 		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusUnauthorized {
 			v.setCookie("", -1)
-			v.askToSignIn()
-			return nil
+			return v.askToSignIn()
 		}
 		if err != nil {
 			return err
@@ -36,12 +35,34 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 }
 
 // askToSignIn redirects the visitor to the sign-in page. After the sign-in, the visitor gets the requested page.
-func (v *visit) askToSignIn() {
-	target := "/login"
-	if next := v.r.URL.RequestURI(); v.r.Method == http.MethodGet && next != "/" {
-		target += "?next=" + url.QueryEscape(next)
+//
+// If the request is a form, askToSignIn shows the sign-in page itself, which says that nothing was changed. After the sign-in, the visitor gets
+// the page with the form. The links of the page Track are then in its text field again.
+func (v *visit) askToSignIn() error {
+	if v.r.Method != http.MethodPost {
+		target := "/login"
+		if next := v.r.URL.RequestURI(); next != "/" {
+			target += "?next=" + url.QueryEscape(next)
+		}
+		v.redirectTo(target)
+		return nil
 	}
-	v.redirectTo(target)
+	content := loginPage{Problem: &Problem{Detail: "Your session has ended. Nothing was changed. Sign in and try again."}, Next: cmp.Or(v.refererPage(), v.nearestPage(v.r.URL.EscapedPath()))}
+	if v.r.URL.Path == "/track" {
+		content.Kept = v.keptFields()
+	}
+	return v.renderPage(http.StatusUnauthorized, "login", "", "Sign in", content)
+}
+
+// keptFields returns the fields of the form of the page Track. The sign-in page sends them again.
+func (v *visit) keptFields() []hiddenField {
+	var kept []hiddenField
+	for _, name := range []string{"links", "collection", "tracking_type"} {
+		if value := v.r.PostFormValue(name); value != "" {
+			kept = append(kept, hiddenField{name, value})
+		}
+	}
+	return kept
 }
 
 // localPath returns path if it is the path of a page of this server, with or without a query. Otherwise it returns "/", so that the sign-in
@@ -71,6 +92,7 @@ func (v *visit) startSession(session, path string) {
 type loginPage struct {
 	Problem *Problem           // why the last attempt to sign in failed; nil before the first attempt
 	Next    string             // path of the page to show after signing in; "" for the overview
+	Kept    []hiddenField      // fields of the page Track that were sent after the session had ended
 	Link    string             // secret of the login link; "" on the page that asks for a token
 	Org     store.Organisation // organisation of the login link
 }
@@ -86,8 +108,23 @@ func signIn(v *visit) error {
 	if err != nil {
 		return v.refuseSignIn(err)
 	}
+	if links := v.r.PostFormValue("links"); links != "" {
+		return v.showPastedLinks(session, links)
+	}
 	v.startSession(session, v.r.PostFormValue("next"))
 	return nil
+}
+
+// showPastedLinks stores the secret of a new session in the browser's cookie and shows the page Track with the given text in its form. It is no
+// redirect, because the text can be too long for a URL.
+func (v *visit) showPastedLinks(session, text string) error {
+	var err error
+	if v.id, err = v.Backend.Identify(v.r.Context(), session); err != nil {
+		return err
+	}
+	v.setCookie(session, int(store.SessionLife.Seconds()))
+	v.session, v.notice = session, "You are signed in. Press Track to track the links."
+	return v.renderTrack(http.StatusOK, trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
 }
 
 // refuseSignIn shows the page that asks for a token, with the reason why the visitor could not sign in.
@@ -96,7 +133,7 @@ func (v *visit) refuseSignIn(err error) error {
 	if !ok || problem.Status >= http.StatusInternalServerError {
 		return err
 	}
-	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
+	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next"), Kept: v.keptFields()})
 }
 
 // showLoginLink shows a button that signs the visitor in and uses up the login link. Opening the link does not use it up, because programs

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,6 +25,7 @@ type settingsPage struct {
 	Webhooks    webhookSettings
 	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
 	Problem     *Problem
+	Key         string            // random text that identifies the forms of this page
 	History     int               // how many days before today histories can begin in the organisation's tier
 	Manages     bool              // true if the visitor may manage tokens
 	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
@@ -83,6 +85,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 		return err
 	}
 	content.Fetched = fetchedPlatforms(served)
+	content.Key = rand.Text()
 	content.History = v.Backend.HistoryDays(v.id.Organisation.Tier)
 	return v.renderPage(status, "settings", "settings", "Settings", content)
 }
@@ -101,7 +104,7 @@ func createToken(v *visit) error {
 		request.ExpiresInDays = new(int32(n))
 	}
 	var made client.CreatedToken
-	if _, err := v.sendJSON(http.MethodPost, "/tokens", request, &made); err != nil {
+	if err := v.sendJSONOnce("/tokens", request, &made); err != nil {
 		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})

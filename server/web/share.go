@@ -196,6 +196,9 @@ func showShare(v *visit) error {
 	if err := s.loadContent(&page); err != nil {
 		return err
 	}
+	if v.csvPart() == "" && v.redirectToLastPage(page.View) {
+		return nil
+	}
 	if v.csvPart() != "" {
 		if page.Chart == nil {
 			return v.refuseCSV()
@@ -203,7 +206,7 @@ func showShare(v *visit) error {
 		return v.sendHistory("history", *page.Chart)
 	}
 	status := http.StatusOK
-	if page.Problem != nil {
+	if page.Problem = s.visit.refused; page.Problem != nil {
 		status = page.Problem.Status
 	}
 	return v.executeTemplate(status, "share", "shared", page)
@@ -282,9 +285,7 @@ func (s *shareVisit) page() sharePage {
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
 	p, err := s.visit.period()
-	if problem, ok := errors.AsType[*Problem](err); ok && s.visit.csvPart() == "" {
-		p, page.Problem = p.defaultPeriod(), problem
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	page.Period = p

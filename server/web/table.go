@@ -1,6 +1,8 @@
 package web
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strconv"
 )
@@ -47,6 +49,29 @@ func (t tableView) Query() url.Values {
 
 // setRowCount sets the number of rows and the number of pages of the whole list.
 func (t *tableView) setRowCount(total, pages int64) { t.Total, t.TotalPages = total, pages }
+
+// redirectToLastPage redirects the browser to the last page of a list if the requested page is after it. It returns true if it has done so.
+func (v *visit) redirectToLastPage(t tableView) bool {
+	last := max(1, t.TotalPages)
+	if int64(t.Page) <= last {
+		return false
+	}
+	query := v.r.URL.Query()
+	query.Set("page", strconv.FormatInt(last, 10))
+	v.redirectTo(v.r.URL.EscapedPath() + "?" + query.Encode())
+	return true
+}
+
+// refuseFilter returns nil if err says that a filter in the query of the page is invalid. The page then shows the reason above the form with the
+// filter. In a CSV file, the reason cannot be shown; refuseFilter then returns err, as it does for any other error.
+func (v *visit) refuseFilter(err error) error {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok || problem.Status != http.StatusBadRequest || v.csvPart() != "" {
+		return err
+	}
+	v.refused = problem
+	return nil
+}
 
 // AriaSort returns the value of the attribute aria-sort for the heading of a column. It is "" if the rows are not sorted by the column.
 func (t tableView) AriaSort(column string) string {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -23,7 +24,9 @@ type trackPage struct {
 	TrackingType  string
 	Results       []trackResult
 	Progress      progress
-	Problems      []*Problem // why the API refused whole requests
+	Problems      []*Problem // why the API refused whole requests, or why links were not sent to it
+	Left          []string   // links that were not tracked because of the problems; they stay in the form
+	Repeated      int        // number of links that were pasted more than once, in different forms
 	Warnings      []string
 }
 
@@ -64,18 +67,27 @@ func (v *visit) renderTrack(status int, content trackPage) error {
 // linkPattern matches a link in a text. The link begins with http://, with https://, or with the host of a platform.
 var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/[^\s<>"'` + "`" + `]*)`)
 
-// linksIn returns the links in a text, in order and without duplicates. A line without a link is returned as a whole, so that the visitor
-// sees that it is not a link.
+// addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
+var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
+
+// linksIn returns the links in a text, in order and without duplicates. Other text is left out. If a line without a link has only one word, or
+// has words that look like links, linksIn returns these words, so that the visitor sees that they are not links.
 func linksIn(text string) []string {
 	var links []string
+	seen := map[string]bool{}
 	for line := range strings.Lines(text) {
 		found := linkPattern.FindAllString(line, -1)
-		if line = strings.TrimSpace(line); len(found) == 0 && line != "" {
-			found = []string{line}
+		if words := strings.Fields(line); len(found) == 0 {
+			for _, word := range words {
+				if len(words) == 1 || addressPattern.MatchString(word) {
+					found = append(found, word)
+				}
+			}
 		}
 		for _, l := range found {
 			// A comma, a bracket or a similar mark at the end belongs to the text around the link.
-			if l = strings.TrimRight(l, ".,;:!?)]}>"); l != "" && !slices.Contains(links, l) {
+			if l = strings.TrimRight(l, ".,;:!?)]}>"); l != "" && !seen[l] {
+				seen[l] = true
 				links = append(links, l)
 			}
 		}
@@ -86,50 +98,59 @@ func linksIn(text string) []string {
 // trackPastedLinks tracks the links in the form and shows the result of each one.
 func trackPastedLinks(v *visit) error {
 	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
+	links := linksIn(content.Text)
+	surplus := links[min(len(links), maxPasted):]
 	var videos, accounts []string
-	for _, text := range linksIn(content.Text) {
+	for _, text := range links[:len(links)-len(surplus)] {
 		if parsed, err := link.Parse(text); err == nil && parsed.Kind == link.Account {
 			accounts = append(accounts, text)
 		} else {
 			videos = append(videos, text)
 		}
 	}
-	if len(videos)+len(accounts) == 0 {
+	if len(links) == 0 {
 		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
 	}
 	labels := []uuid.UUID{}
 	if id, err := uuid.Parse(content.Collection); err == nil {
 		labels = append(labels, id)
 	}
-	if len(videos) > 0 {
+	var short []string // short links that lead to accounts instead of videos
+	err := content.sendLinks(videos, func(some []string) error {
 		var result client.TrackVideosResult
-		_, err := v.sendJSON(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: videos, LabelIds: labels}, &result)
-		if err := content.addProblem(err); err != nil {
+		if _, err := v.sendJSON(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: some, LabelIds: labels}, &result); err != nil {
 			return err
 		}
 		for _, e := range result.Results {
-			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // the short link leads to an account instead of a video
-				accounts = append(accounts, e.URL)
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind {
+				short = append(short, e.URL)
 				continue
 			}
-			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error)
+			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error, e.Positions)
 		}
-		content.Warnings = append(content.Warnings, result.Warnings...)
+		content.addWarnings(result.Warnings)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if len(accounts) > 0 {
-		body := client.TrackAccountsRequest{Links: accounts, LabelIds: labels}
+	err = content.sendLinks(append(accounts, short...), func(some []string) error {
+		body := client.TrackAccountsRequest{Links: some, LabelIds: labels}
 		if content.TrackingType != "" {
 			body.TrackingType = new(client.TrackingType(content.TrackingType))
 		}
 		var result client.TrackAccountsResult
-		_, err := v.sendJSON(http.MethodPost, "/accounts/bulk", body, &result)
-		if err := content.addProblem(err); err != nil {
+		if _, err := v.sendJSON(http.MethodPost, "/accounts/bulk", body, &result); err != nil {
 			return err
 		}
 		for _, e := range result.Results {
-			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
+			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error, e.Positions)
 		}
-		content.Warnings = append(content.Warnings, result.Warnings...)
+		content.addWarnings(result.Warnings)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := v.lookUpTracked(content.Results); err != nil {
 		return err
@@ -140,12 +161,23 @@ func trackPastedLinks(v *visit) error {
 		}
 	}
 	content.Progress.Total = len(content.Progress.Waiting)
+	if len(surplus) > 0 {
+		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: "At most " + formatCount(maxPasted) + " links at once; you pasted " +
+			formatCount(len(links)) + ". The last " + formatCount(len(surplus)) + " are still in the field. Press Track again for them."})
+		content.Left = append(content.Left, surplus...)
+	}
 	status := http.StatusOK
 	if len(content.Problems) > 0 && len(content.Results) == 0 {
 		status = content.Problems[0].Status
 	}
 	if len(content.Results) > 0 {
-		content.Text = "" // the table of results shows the links, so the form is empty
+		content.Text = strings.Join(content.Left, "\n") // the table of results shows the other links
+	}
+	switch {
+	case content.Repeated == 1:
+		content.Warnings = append(content.Warnings, "1 link was pasted more than once, in different forms. It is listed once.")
+	case content.Repeated > 1:
+		content.Warnings = append(content.Warnings, formatCount(content.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
 	}
 	return v.renderTrack(status, content)
 }
@@ -174,18 +206,56 @@ func (v *visit) lookUpTracked(results []trackResult) error {
 	return nil
 }
 
+// maxBulk is the maximum number of links in a bulk request to the API.
+const maxBulk = 500
+
+// sendLinks calls send for at most maxBulk links at a time. If the API refuses a request, the links of this and of all later requests stay in
+// the form, and the page shows the problem.
+func (p *trackPage) sendLinks(links []string, send func([]string) error) error {
+	for some := range slices.Chunk(links, maxBulk) {
+		refused := len(p.Problems) > 0
+		if !refused {
+			if err := p.addProblem(send(some)); err != nil {
+				return err
+			}
+			refused = len(p.Problems) > 0
+		}
+		if refused {
+			p.Left = append(p.Left, some...)
+		}
+	}
+	return nil
+}
+
+// addWarnings adds the warnings of a bulk request. The warning about repeated links is left out, because it is for programs; the page has its own
+// message.
+func (p *trackPage) addWarnings(warnings []string) {
+	for _, w := range warnings {
+		if !strings.Contains(w, "sent more than once") && !slices.Contains(p.Warnings, w) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+}
+
 // addProblem adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
 // unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
+		if problem.Status == http.StatusTooManyRequests { // the API's text names its operation
+			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links are still in the field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
+		}
 		p.Problems = append(p.Problems, problem)
 		return nil
 	}
 	return err
 }
 
-// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused.
-func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string) {
+// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused. positions has the positions of
+// the link in the request.
+func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string, positions client.LinkPositions) {
+	if len(positions) > 1 {
+		p.Repeated++
+	}
 	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
 	switch status {
 	case client.TrackStatusTracked:
@@ -272,8 +342,7 @@ func showProgress(v *visit) error {
 	return v.executeTemplate(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the maximum number of videos and accounts for which the page can request the progress. The page can track 500 videos with
-// one bulk request and 500 accounts with another.
+// maxPasted is the maximum number of links that the page tracks at once. The page can request the progress of as many videos and accounts.
 const maxPasted = 1000
 
 // recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most

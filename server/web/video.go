@@ -22,7 +22,7 @@ type videoPage struct {
 	Chart       chart
 	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
 	Collections []client.Collection       // collections to which the video can be added
-	Waits       bool                      // true if the page reloads itself until new numbers have arrived
+	Wait        int                       // seconds after which the page requests itself again, until new numbers have arrived; 0 if it awaits none
 }
 
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
@@ -72,7 +72,9 @@ func showVideo(v *visit) error {
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	content.Waits = video.FetchStatus == client.FetchStatusPending || v.awaitsNumbers(video.LatestUpdatedAt)
+	if video.FetchStatus == client.FetchStatusPending || v.awaitsNumbers(video.LatestUpdatedAt) {
+		content.Wait = v.secondsToWait(video.NextFetchAt)
+	}
 	return v.renderPage(http.StatusOK, "video", "videos", titleOf(*video), content)
 }
 
@@ -193,6 +195,7 @@ func changeChosenVideos(v *visit) error {
 	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
 		return &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field \"back\" must be the path of a list, such as /video."}
 	}
+	v.back = back.EscapedPath() + "?" + withParameters(back.Query()).Encode()
 	ids := v.r.PostForm["video"]
 	if len(ids) == 0 {
 		return &Problem{Status: http.StatusBadRequest, Title: "No video", Detail: "Choose at least one video with the boxes at the left of the list."}

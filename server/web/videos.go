@@ -1,11 +1,13 @@
 package web
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reeltally/reeltally/gen/client"
 )
@@ -56,6 +58,11 @@ func showVideos(v *visit) error {
 	if content.Filter.Get("fetch_status") == "stopped" {
 		query.Set("include_removed", "true")
 	}
+	if first, last := content.Filter.Get("uploaded_at_start"), content.Filter.Get("uploaded_at_end"); isDay(first) && isDay(last) && first > last {
+		if err := v.refuseFilter(&Problem{Status: http.StatusBadRequest, Title: "Invalid filter", Detail: fmt.Sprintf("The first upload day, %s, is after the last, %s.", first, last)}); err != nil {
+			return err
+		}
+	}
 	if part := v.csvPart(); part != "" {
 		if part != "videos" {
 			return v.refuseCSV()
@@ -63,8 +70,10 @@ func showVideos(v *visit) error {
 		maps.Copy(query, csvRowsQuery)
 	}
 	var found client.VideoPage
-	if err := v.getFromAPI("/videos", query, &found); err != nil {
-		return err
+	if v.refused == nil { // the page shows no videos for a refused filter
+		if err := v.refuseFilter(v.getFromAPI("/videos", query, &found)); err != nil {
+			return err
+		}
 	}
 	if v.csvPart() != "" {
 		return v.sendVideos("videos", content.View, found.Data)
@@ -72,10 +81,19 @@ func showVideos(v *visit) error {
 	content.Videos = found.Data
 	content.Highest = highestViews(found.Data)
 	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
 	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
+}
+
+// isDay returns true if text is a day as YYYY-MM-DD.
+func isDay(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }
 
 // highestViews returns the highest known views of the videos, or 0.

@@ -13,6 +13,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -131,7 +132,6 @@ type Problem struct {
 	Title      string
 	Detail     string
 	RetryAfter time.Duration // time after which the visitor can retry; 0 if it is not known
-	Back       string        // path of the page to which the error page leads back; "" if it leads to the overview
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
@@ -151,11 +151,12 @@ type Options struct {
 type Pages struct {
 	Options
 	base      string                                        // path of AppURL without a slash at the end; all links begin with it
+	host      string                                        // host of AppURL, with its port
 	templates func() (map[string]*template.Template, error) // returns the template of each page; the first call parses all templates
 	assets    map[string]asset
 	guides    []guide
 	sameSite  *http.CrossOriginProtection // refuses POST requests that come from pages of other sites
-	handler   http.Handler
+	mux       *http.ServeMux
 }
 
 // New returns the handler of all pages.
@@ -164,7 +165,7 @@ func New(o Options) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), assets: map[string]asset{}}
+	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), host: app.Host, assets: map[string]asset{}}
 	p.sameSite = http.NewCrossOriginProtection()
 	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // the public origin is also trusted, because a proxy may change the header Host
 		return nil, err
@@ -176,27 +177,47 @@ func New(o Options) (*Pages, error) {
 	if p.guides, err = readGuides(); err != nil {
 		return nil, err
 	}
-	p.handler = p.routes()
+	p.mux = p.routes()
 	return p, nil
+}
+
+// setPageHeaders sets the headers of all pages.
+func setPageHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "same-origin") // not no-referrer, because browsers then send "Origin: null" with forms, and sameSite refuses this origin over http
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// ServeUnknownAddress sends an error page to a browser that requests an address that does not exist on this server.
+func (p *Pages) ServeUnknownAddress(w http.ResponseWriter, r *http.Request) {
+	setPageHeaders(w.Header())
+	v := p.newVisit(w, r)
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		if id, err := p.Backend.Identify(r.Context(), cookie.Value); err == nil { // without a session, the page has no navigation
+			v.id = id
+		}
+	}
+	problem := &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "There is no page at this address."}
+	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problemPage{Problem: problem}); err != nil {
+		p.Logger.ErrorContext(r.Context(), "cannot render the error page", "error", err)
+	}
 }
 
 // ServeHTTP answers a request for a page. It refuses a POST that comes from a page of another site, because the browser would send the
 // session's cookie with such a POST.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	setPageHeaders(w.Header())
 	if err := p.sameSite.Check(r); err != nil {
 		p.newVisit(w, r).renderError(&Problem{Status: http.StatusForbidden, Title: "Request from another site",
 			Detail: "Another web site caused this request, so it was refused. Open the page here and try again."})
 		return
 	}
-	p.handler.ServeHTTP(w, r)
+	p.mux.ServeHTTP(w, r)
 }
 
 // routes returns the router of all pages.
-func (p *Pages) routes() http.Handler {
+func (p *Pages) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	handle := func(pattern string, page func(*visit) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -255,9 +276,12 @@ func (p *Pages) routes() http.Handler {
 	private("POST /settings/token/{id}/revoke", revokeToken)
 	private("POST /settings/webhook", createWebhook)
 	private("POST /settings/webhook/{id}/{action}", changeWebhook)
-	handle("/", func(*visit) error { return errNotFound })
+	handle(noPage, func(*visit) error { return errNotFound })
 	return mux
 }
+
+// noPage is the pattern of p.mux for all requests that no page answers.
+const noPage = "/"
 
 // wideSection is the value of page.Section for wide pages that need no session, such as the guides. Without a session, all other pages are
 // narrow. The navigation has no item for this section.
@@ -274,6 +298,8 @@ type visit struct {
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
 	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
+	refused *Problem       // why a filter or a period of the page was refused; the page shows this above its other content, with the problem's status
+	back    string         // path and query of the page to which an error page leads back; if it is "", the page is found from the request
 }
 
 // newVisit returns a visit without a session.
@@ -294,6 +320,7 @@ type page struct {
 	ReadOnly bool
 	Idle     bool   // true if no collector is running
 	Notice   string // message about the result of the last action; "" if there was no action
+	Refused  *Problem
 	Search   string // text in the search field
 	Content  any
 }
@@ -301,7 +328,7 @@ type page struct {
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
-	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, Refused: v.refused,
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
@@ -309,6 +336,9 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 	}
 	if shown.Notice == "" {
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
+	}
+	if v.refused != nil && status == http.StatusOK {
+		status = v.refused.Status
 	}
 	return v.executeTemplate(status, templateName, "layout", shown)
 }
@@ -345,7 +375,10 @@ func (v *visit) renderError(err error) {
 			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
 	}
 	if problem.Status == http.StatusUnauthorized {
-		v.redirectTo("/login")
+		v.id = store.Identity{}
+		if err := v.askToSignIn(); err != nil {
+			v.Logger.ErrorContext(v.r.Context(), "cannot render the sign-in page", "error", err)
+		}
 		return
 	}
 	v.setRetryAfter(problem)
@@ -356,9 +389,65 @@ func (v *visit) renderError(err error) {
 	if problem.Status == http.StatusNotFound {
 		problem = errNotFound
 	}
-	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problem); err != nil {
+	v.refused = nil // the page shows only the problem
+	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problemPage{problem, v.pageToReturnTo(problem)}); err != nil {
 		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
 	}
+}
+
+// problemPage is the data for the template of an error page.
+type problemPage struct {
+	*Problem
+	Back string // path and query of the page that contained the form or link; "" if it is not known or is the overview
+}
+
+// pageToReturnTo returns the path and the query of the page that contained the form or the link of this request. It returns "" if the page is
+// not known, or if it is the overview, to which each error page has a link. Visitors without a session also get "".
+func (v *visit) pageToReturnTo(problem *Problem) string {
+	if v.id.Organisation.Name == "" {
+		return ""
+	}
+	requested := v.r.URL.RequestURI()
+	back := cmp.Or(v.back, v.refererPage())
+	switch {
+	case problem == errNotFound: // the page at the path of the request may not exist either
+	case v.r.Method == http.MethodPost:
+		back = cmp.Or(back, v.nearestPage(v.r.URL.EscapedPath()))
+	case back == "" || back == requested: // without its query, the page may have no error
+		back = v.r.URL.EscapedPath()
+	}
+	if back == "/" || back == requested && v.r.Method == http.MethodGet {
+		return ""
+	}
+	return back
+}
+
+// refererPage returns the path and the query of the page whose link or form caused this request, without the base path of the dashboard. The
+// browser sends the page's URL in the header Referer. The result is "" if the page is not known, or if it is the overview.
+func (v *visit) refererPage() string {
+	u, err := url.Parse(v.r.Referer())
+	if err == nil && u.Host != "" && (u.Host == v.r.Host || u.Host == v.host) {
+		if from, ok := strings.CutPrefix(localPath(u.RequestURI()), v.base); ok && v.nearestPage(from) != "/" {
+			return v.nearestPage(from)
+		}
+	}
+	return ""
+}
+
+// nearestPage returns target if it is the path of a page for signed-in visitors, with or without a query. Otherwise it returns the path of the
+// next page above it: for the target of a form, such as /settings/token, this is the page with the form. The last page above is the overview.
+func (v *visit) nearestPage(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/setup") {
+		return "/"
+	}
+	for u.Path != "/" {
+		if _, pattern := v.mux.Handler(&http.Request{Method: http.MethodGet, URL: u}); pattern != noPage {
+			return u.RequestURI()
+		}
+		u = &url.URL{Path: path.Dir(u.Path)}
+	}
+	return "/"
 }
 
 // setRetryAfter sets the header Retry-After if the problem says when the visitor can retry.
@@ -372,6 +461,27 @@ func (v *visit) setRetryAfter(problem *Problem) {
 func (v *visit) redirectTo(pagePath string) {
 	v.w.Header().Set("Location", v.base+pagePath)
 	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// The time between two requests of a page that waits for numbers is at least minWait and at most maxWait. If the next fetch is late, it is at most
+// maxLateWait.
+const (
+	minWait     = 5 * time.Second
+	maxLateWait = time.Minute
+	maxWait     = time.Hour
+)
+
+// secondsToWait returns after how many seconds a page that waits for numbers requests itself again. nextFetch is the time of the next fetch, or
+// nil if it is not known. Before this time, no numbers can arrive. If the fetch is late, for example because no collector is running, the page
+// requests itself less and less often.
+func (v *visit) secondsToWait(nextFetch *time.Time) int {
+	wait := minWait
+	if nextFetch != nil {
+		if wait = nextFetch.Sub(v.Now()); wait < 0 {
+			wait = min(-wait/10, maxLateWait)
+		}
+	}
+	return int(min(max(wait, minWait), maxWait).Seconds())
 }
 
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.

@@ -5,6 +5,7 @@ import (
 	"image/draw"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -22,10 +23,23 @@ func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 		"<a href=\"https://www.instagram.com/reel/C1/\">reel</a>":        {"https://www.instagram.com/reel/C1/"},
 		"1. m.facebook.com/watch?v=12; 2. WWW.YouTube.com/shorts/x":      {"m.facebook.com/watch?v=12", "WWW.YouTube.com/shorts/x"},
 		"title;https://www.youtube.com/watch?v=a&list=b;12":              {"https://www.youtube.com/watch?v=a&list=b;12"},
-		"not a link\n\n  instagram.com/name  ":                           {"not a link", "instagram.com/name"},
-		" \n\t\n":                                                        nil,
+		"Hi, here are the links\n\n  instagram.com/name  ":               {"instagram.com/name"},
+		"nonsense\nand/or this, e.g. that":                               {"nonsense"},
+		"one: tiktok,com/@a/video/1 two: vimeo.com/12 and ftp://x.y/z":   {"vimeo.com/12", "ftp://x.y/z"},
+		" \n\t\n": nil,
 	} {
 		require.Equal(t, want, linksIn(text), "%q", text)
+	}
+}
+
+func TestSecondsToWait_endWithTheNextFetch(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 2, 22, 12, 0, 0, 0, time.UTC)
+	v := &visit{Pages: &Pages{Options: Options{Now: func() time.Time { return now }}}}
+	require.Equal(t, 5, v.secondsToWait(nil))
+	for until, want := range map[time.Duration]int{0: 5, 2 * time.Second: 5, 40 * time.Second: 40, 5 * time.Hour: 3600, -30 * time.Second: 5, -10 * time.Minute: 60, -100 * time.Hour: 60} {
+		next := now.Add(until)
+		require.Equal(t, want, v.secondsToWait(&next), "%s", until)
 	}
 }
 

@@ -63,7 +63,7 @@ func createWebhook(v *visit) error {
 		request.EventTypes = append(request.EventTypes, client.EventType(t))
 	}
 	var made client.CreatedWebhook
-	if _, err := v.sendJSON(http.MethodPost, "/webhooks", request, &made); err != nil {
+	if err := v.sendJSONOnce("/webhooks", request, &made); err != nil {
 		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})

@@ -196,9 +196,34 @@
   document.addEventListener("DOMContentLoaded", localise);
   document.addEventListener("htmx:afterSettle", localise);
 
-  // A filter takes effect when it is changed. Without this script, the visitor must press the button of the form.
+  // A filter takes effect when it is changed with the mouse or by touch. With the keyboard, the visitor presses Enter or the button of the form,
+  // because each arrow key in a list changes the value. Without this script, the visitor must press the button.
+  let usesPointer = false; // true if the last press was not on the keyboard
+  addEventListener("pointerdown", () => { usesPointer = true; }, true);
+  addEventListener("keydown", () => { usesPointer = false; }, true);
   document.addEventListener("change", event => {
-    if (event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
+    if (usesPointer && event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
+  });
+
+  // isChanged returns true if the visitor has changed a form field that is not sent yet.
+  function isChanged(field) {
+    if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+    if (field.tagName === "SELECT") return field.selectedIndex > 0 && !field.options[field.selectedIndex].defaultSelected;
+    return field.type !== "hidden" && field.value !== field.defaultValue;
+  }
+  // isInUse returns true if the visitor uses the page: if a part of it has the focus, a menu or the search dialog is open, a field is changed, or
+  // text is selected.
+  function isInUse() {
+    const main = document.getElementById("content");
+    return (main.contains(document.activeElement) && document.activeElement !== main) || main.querySelector("details[open]") !== null ||
+      document.querySelector("dialog[open]") !== null || !getSelection().isCollapsed || [...main.querySelectorAll("input, select, textarea")].some(isChanged);
+  }
+  // A page that waits for numbers is not replaced while the visitor uses it. htmx tries again after the next interval.
+  document.addEventListener("htmx:beforeRequest", event => {
+    if (event.target.matches("[data-wait]") && isInUse()) event.preventDefault();
+  });
+  document.addEventListener("htmx:beforeSwap", event => {
+    if (event.detail.requestConfig.elt.matches("[data-wait]") && isInUse()) event.detail.shouldSwap = false;
   });
   // A form that changes data is sent only once, even after a double click. Empty fields of a filter form are left out of the URL.
   document.addEventListener("submit", event => {
@@ -209,7 +234,8 @@
     }
     for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
   });
-  addEventListener("pageshow", () => {
+  addEventListener("pageshow", event => {
+    if (event.persisted) document.querySelectorAll("form[data-live]").forEach(form => form.reset()); // after "back", the form shows the filters of the page's URL
     document.querySelectorAll("form[data-sent]").forEach(form => delete form.dataset.sent);
     document.querySelectorAll("form[method=get] :disabled, form.search :disabled").forEach(field => { field.disabled = false; });
   });
@@ -225,6 +251,12 @@
       event.preventDefault();
       search.focus();
       search.select();
+    } else if (event.key === "Enter" && event.target.matches("form[data-live] select")) {
+      event.preventDefault(); // some browsers do not send a form when Enter is pressed in a list
+      event.target.form.requestSubmit();
+    } else if (palette?.open && event.key === "Escape") {
+      event.preventDefault(); // otherwise, the first Escape only empties the search field
+      palette.close();
     } else if (palette?.open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
       const stops = [palette.querySelector("input"), ...palette.querySelectorAll("#found a")];

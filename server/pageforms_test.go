@@ -1,0 +1,284 @@
+package server_test
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// anyDocument returns the parsed page of a response with any status.
+func (a response) anyDocument() *html.Node {
+	a.t.Helper()
+	page, err := html.Parse(bytes.NewReader(a.body))
+	require.NoError(a.t, err)
+	return page
+}
+
+// fieldValue returns the value of a form field, or the text of a textarea. It returns "" if the page has no such field.
+func fieldValue(page *html.Node, name string) string {
+	for _, kind := range []string{"input", "textarea"} {
+		for _, field := range elements(page, kind) {
+			if attribute(field, "name") == name && kind == "input" {
+				return attribute(field, "value")
+			} else if attribute(field, "name") == name {
+				return textOf(field)
+			}
+		}
+	}
+	return ""
+}
+
+// linkWithText returns the target of the page's first link with the given text, or "".
+func linkWithText(page *html.Node, text string) string {
+	for _, a := range elements(page, "a") {
+		if strings.TrimSpace(textOf(a)) == text {
+			return attribute(a, "href")
+		}
+	}
+	return ""
+}
+
+func TestDashboardPages_sendTheirOriginWithForms(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	for _, path := range []string{"/", "/login", "/login/unknown", "/c/unknown", "/video/unknown"} {
+		require.Equal(t, "same-origin", v.visit(path).Header.Get("Referrer-Policy"), path)
+	}
+	require.Equal(t, "no-referrer", c.send(http.MethodGet, "/videos", nil).Header.Get("Referrer-Policy"))
+}
+
+func TestTrackPage_tracksMoreThan500LinksAndKeepsTheOthersInTheForm(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	links := []string{"https://www.tiktok.com/@someone"}
+	for n := range 512 {
+		links = append(links, videoURL(n))
+	}
+	page := v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
+	require.Len(t, page.rows(), 514)
+	require.Empty(t, fieldValue(page.anyDocument(), "links"))
+	require.Len(t, decode[client.VideoPage](c.send(http.MethodGet, "/videos?limit=1000", nil).requireStatus(http.StatusOK)).Data, 512)
+
+	for n := range 500 {
+		links = append(links, videoURL(1000+n))
+	}
+	page = v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
+	require.Contains(t, string(page.body), "At most 1,000 links at once; you pasted 1,013. The last 13 are still in the field.")
+	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.anyDocument(), "links"))
+}
+
+func TestTrackPage_keepsLinksThatTheAPIRefused(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierLimited)
+	v := c.newSignedInVisitor(t)
+	for range 5 {
+		v.post("/track", "links", videoURL(1)).requireStatus(http.StatusOK)
+	}
+	page := v.post("/track", "links", videoURL(2)+"\nhttps://www.tiktok.com/@someone").requireStatus(http.StatusTooManyRequests)
+	require.Equal(t, videoURL(2)+"\nhttps://www.tiktok.com/@someone", fieldValue(page.anyDocument(), "links"))
+}
+
+func TestTrackPage_ignoresOtherTextAndNamesRepeatedLinks(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	page := v.post("/track", "links", "Hi, here are the links of the campaign\n"+videoURL(1)+"\nand this one: "+videoURL(1)+"?lang=en").requireStatus(http.StatusOK)
+	require.Len(t, page.rows(), 2)
+	require.Contains(t, string(page.body), "1 link was pasted more than once, in different forms. It is listed once.")
+	require.NotContains(t, string(page.body), "positions")
+}
+
+func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://example.test/tally" })
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	collection := c.createNamedCollection("Spring")
+	v.post("/logout").requireStatus(http.StatusSeeOther)
+
+	pasted := videoURL(1) + "\n\"" + videoURL(2) + "\""
+	refused := v.post("/track", "links", pasted, "collection", collection.String(), "tracking_type", "all").requireStatus(http.StatusUnauthorized)
+	require.Contains(t, string(refused.body), "Your session has ended. Nothing was changed.")
+	require.NotContains(t, string(refused.body), "Sign out")
+	require.Equal(t, "/track", fieldValue(refused.anyDocument(), "next"))
+	fields := []string{"next", "/track", "links", fieldValue(refused.anyDocument(), "links"), "collection", collection.String(), "tracking_type", "all"}
+	require.Equal(t, pasted, fieldValue(v.post("/login", append(fields, "token", "wrong")...).requireStatus(http.StatusUnauthorized).anyDocument(), "links"))
+	page := v.post("/login", append(fields, "token", c.token)...).requireStatus(http.StatusOK)
+	require.Equal(t, pasted, fieldValue(page.anyDocument(), "links"))
+	require.Contains(t, string(page.body), "You are signed in. Press Track to track the links.")
+	require.Contains(t, string(page.body), `value="`+collection.String()+`" selected`)
+	require.Empty(t, decode[client.VideoPage](c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)).Data, "nothing may be tracked before the visitor presses Track")
+	v.visit("/video").requireStatus(http.StatusOK)
+
+	v.cookie = nil
+	for from, next := range map[string]string{
+		"http://example.test/tally/video?platform=tiktok": "/video?platform=tiktok", "http://evil.example/tally/account": "/settings",
+		"http://example.test/tally/settings/token": "/settings", "http://example.test/tally/login/secret": "/settings", "": "/settings",
+	} {
+		v.headers = []string{"Referer", from}
+		require.Equal(t, next, fieldValue(v.post("/settings/token", "name", "x").requireStatus(http.StatusUnauthorized).anyDocument(), "next"), from)
+	}
+}
+
+func TestErrorPages_leadBackToThePageWithTheForm(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	v.headers = []string{"Referer", "https://app.example.test/collection"}
+	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", strings.Repeat("x", 101)).requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
+	v.headers = nil
+	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", "").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
+	require.Equal(t, "/video?platform=tiktok", linkWithText(v.post("/video/chosen/stop", "back", "/video?platform=tiktok&notice=added").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
+	require.Equal(t, "/video", linkWithText(v.visit("/video?page=x").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
+	for _, name := range elements(v.visit("/collection").anyDocument(), "input") {
+		if attribute(name, "name") == "name" {
+			require.Equal(t, "100", attribute(name, "maxlength"))
+		}
+	}
+}
+
+func TestFilters_keepTheirValuesBesideTheReasonOfARefusal(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video := c.track(tiktokLink)
+	v := c.newSignedInVisitor(t)
+	for target, want := range map[string]struct{ reason, field, value string }{
+		"/video?uploaded_at_start=2026-02-02&uploaded_at_end=2026-02-01":       {"The first upload day, 2026-02-02, is after the last, 2026-02-01.", "uploaded_at_start", "2026-02-02"},
+		"/video?q=https%3A%2F%2Fexample.com%2Fx":                               {"example.com", "q", "https://example.com/x"},
+		"/account?username=%40":                                                {"username", "username", "@"},
+		"/?start=2026-02-02&end=2026-02-01":                                    {"The first day, 2026-02-02, is after the last day, 2026-02-01.", "start", "2026-02-02"},
+		"/video/tiktok/" + video.String() + "?start=2000-01-01&end=2000-01-02": {"the oldest day that can be shown", "end", "2000-01-02"},
+		"/compare?link=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ":                   {"does not track the video", "link", "https://youtu.be/dQw4w9WgXcQ"},
+		"/compare?link=https%3A%2F%2Fexample.com%2Fx":                          {"example.com", "link", "https://example.com/x"},
+	} {
+		page := v.visit(target).requireStatus(http.StatusBadRequest)
+		alerts := ""
+		for _, p := range elements(page.anyDocument(), "p") {
+			if attribute(p, "role") == "alert" {
+				alerts += textOf(p)
+			}
+		}
+		require.Contains(t, alerts, want.reason, target)
+		require.Equal(t, want.value, fieldValue(page.anyDocument(), want.field), target)
+	}
+	v.visit("/video?uploaded_at_start=2026-02-02&uploaded_at_end=2026-02-01&csv=videos").requireStatus(http.StatusBadRequest)
+	v.visit("/?start=2026-02-02&end=2026-02-01&csv=history").requireStatus(http.StatusBadRequest)
+}
+
+func TestLists_leadFromAPageAfterTheEndToTheLastPage(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	collection := c.createNamedCollection("Spring")
+	links := make([]string, 51)
+	for n := range links {
+		links[n] = videoURL(n)
+	}
+	c.trackVideos(http.StatusOK, links, collection.String())
+	c.trackAccounts(http.StatusOK, []string{"https://www.tiktok.com/@someone"})
+	c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
+	share := "/c/" + *decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
+	for from, to := range map[string]string{
+		"/video?page=14&notice=chosen-stopped":           "/video?notice=chosen-stopped&page=2",
+		"/video?page=14&q=nothing":                       "/video?page=1&q=nothing",
+		"/account?page=3":                                "/account?page=1",
+		"/collection/" + collection.String() + "?page=3": "/collection/" + collection.String() + "?page=2",
+		share + "?page=77&embed=1":                       share + "?embed=1&page=2",
+	} {
+		require.Equal(t, to, v.visit(from).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		v.visit(to).requireStatus(http.StatusOK)
+	}
+}
+
+func TestWaitingPages_askAgainOnlyWhenNumbersCanArrive(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video := c.track(tiktokLink)
+	v := c.newSignedInVisitor(t)
+	interval := func(path string) int {
+		for _, div := range elements(v.visit(path).requireStatus(http.StatusOK).anyDocument(), "div") {
+			if text, ok := strings.CutPrefix(attribute(div, "hx-trigger"), "every "); ok {
+				n, err := strconv.Atoi(strings.TrimSuffix(text, "s"))
+				require.NoError(t, err)
+				return n
+			}
+		}
+		return 0
+	}
+	path := "/video/tiktok/" + video.String()
+	require.Equal(t, 5, interval(path))
+	a.Clock.Advance(10 * time.Minute)
+	require.Equal(t, 60, interval(path), "a page whose numbers are late must ask less often")
+	a.fetch(factsWithViews(1))
+	require.Zero(t, interval(path))
+}
+
+func TestUnknownAddresses_showAPageInABrowser(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	v.headers = []string{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+	for _, path := range []string{"/nothing", "/nothing/else"} {
+		page := v.visit(path).requireStatus(http.StatusNotFound)
+		require.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
+		require.Equal(t, "/", linkWithText(page.anyDocument(), "Overview"), path)
+		require.Contains(t, string(page.body), "Northwind", "a signed-in visitor must see the navigation")
+		require.Contains(t, page.Header.Get("Vary"), "Accept")
+		stranger := a.send(t, http.MethodGet, path, nil, v.headers...).requireStatus(http.StatusNotFound)
+		require.NotContains(t, string(stranger.body), "Northwind")
+	}
+	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/html"} {
+		a.send(t, http.MethodGet, "/nothing", nil, "Accept", accept).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		a.send(t, http.MethodGet, "/videos", nil, "Accept", accept).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
+	}
+	a.send(t, http.MethodGet, "/videos", nil, v.headers...).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
+	c.send(http.MethodGet, "/videos/"+uuid.NewString(), nil, v.headers...).requireProblem(http.StatusNotFound, server.CodeNotFound)
+	a.send(t, http.MethodPost, "/nothing", nil, v.headers...).requireProblem(http.StatusNotFound, server.CodeNotFound)
+}
+
+func TestSettingsPage_createsOneTokenIfTheFormIsSentTwice(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	key := fieldValue(v.visit("/settings").requireStatus(http.StatusOK).anyDocument(), "key")
+	require.NotEmpty(t, key)
+	tokens := func() int {
+		return len(decode[client.TokenList](c.send(http.MethodGet, "/tokens", nil).requireStatus(http.StatusOK)).Data)
+	}
+	before := tokens()
+	form := []string{"key", key, "name", "Report", "scopes", "read", "days", "30"}
+	first := v.post("/settings/token", form...).requireStatus(http.StatusOK)
+	require.Contains(t, string(first.body), "It is shown only now")
+	again := v.post("/settings/token", form...).requireStatus(http.StatusOK)
+	require.Contains(t, string(again.body), "was already created")
+	require.NotContains(t, string(again.body), `id="secret"`)
+	require.Equal(t, before+1, tokens())
+	form[3] = "Other"
+	require.Contains(t, string(v.post("/settings/token", form...).requireStatus(http.StatusOK).body), "It is shown only now", "the form with other values must create another token")
+
+	webhook := []string{"key", key, "url", "https://hooks.example.com/a"}
+	require.Contains(t, string(v.post("/settings/webhook", webhook...).requireStatus(http.StatusOK).body), "Its secret is shown only now")
+	require.Contains(t, string(v.post("/settings/webhook", webhook...).requireStatus(http.StatusOK).body), "was already created")
+}
