@@ -21,6 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// namedHost is a host name of this machine in the browser. Unlike 127.0.0.1, it is no secure context over http.
+const namedHost = "reeltally.test"
+
 // testTimeout is the maximum duration of one browser test.
 const testTimeout = 8 * time.Minute
 
@@ -49,7 +52,7 @@ func openBrowser(t *testing.T) *tab {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can connect only to this machine
+		chromedp.Flag("host-resolver-rules", "MAP "+namedHost+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can connect only to this machine
 	)
 	// The browser does not use t.Context(), because that context ends before the functions of t.Cleanup run. The browser would then be
 	// killed while it writes files.

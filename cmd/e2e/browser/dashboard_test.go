@@ -208,7 +208,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 
 	// The text field has the focus when the page opens. The test uses only the keyboard.
 	clips := storetest.ClipsFrom(t, 50, 2)
-	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
+	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nthese are all\nnot-a-link"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#progress .notice"))
 	var rows []string
