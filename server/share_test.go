@@ -324,7 +324,7 @@ func TestSharePage_showsTheLast30DaysAndAMessageIfThePeriodIsInvalid(t *testing.
 	today := a.Clock.Now().UTC()
 	for want, query := range map[string]string{
 		"is after the last day": "?start=" + today.Format(time.DateOnly) + "&end=" + today.AddDate(0, 0, -7).Format(time.DateOnly),
-		"after today":   "?start=" + today.Format(time.DateOnly) + "&end=" + today.AddDate(0, 0, 3).Format(time.DateOnly),
+		"after today":           "?start=" + today.Format(time.DateOnly) + "&end=" + today.AddDate(0, 0, 3).Format(time.DateOnly),
 	} {
 		got := visitor.visit(path + query).requireStatus(http.StatusBadRequest)
 		page := string(got.body)
