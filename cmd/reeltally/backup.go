@@ -16,7 +16,7 @@ import (
 type backupCommand struct {
 	boot.Logging `set:"log_level=warn"`
 	databaseCommand
-	Out  string `placeholder:"FILE" help:"File to write, which must not exist. It is named FILE.part until it is complete. Without it, the backup goes to standard output."`
+	Out  string `placeholder:"FILE" help:"File to write, which must not exist. It is named FILE.part until it is complete. Without it, or with -, the backup goes to standard output."`
 	JSON bool   `name:"json" help:"Print the summary as JSON. It needs --out."`
 }
 
@@ -29,7 +29,11 @@ func (backupCommand) Help() string {
 
 // Run writes the backup to the file or to standard output.
 func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
-	if c.JSON && c.Out == "" {
+	out, err := openOutput(p, c.Out)
+	if err != nil {
+		return err
+	}
+	if c.JSON && out.isStandardOutput() {
 		return boot.UsageError{Err: errors.New("--json needs --out, because without it the backup itself goes to standard output")}
 	}
 	logger := c.Logger(p.Stderr)
@@ -38,14 +42,15 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 		write := func(w io.Writer) (backup.Summary, error) {
 			return backup.Write(ctx, st, boot.Version(), w, func(done, of int64) { bar.showDoneAndTotal(ctx, done, of) })
 		}
-		if c.Out == "" {
-			_, err := write(p.Stdout)
-			bar.finish(ctx)
-			return err
+		var summary backup.Summary
+		if out.stream != nil {
+			summary, err = write(out.stream)
+			err = errors.Join(err, out.stream.Close())
+		} else {
+			summary, err = writeNewFile(out.path, write)
 		}
-		summary, err := writeNewFile(c.Out, write)
 		bar.finish(ctx)
-		if err != nil {
+		if err != nil || out.isStandardOutput() {
 			return err
 		}
 		return printBackupSummary(p, c.JSON, c.Out, "was written", summary)

@@ -31,7 +31,7 @@ type exportCommands struct {
 type exportCommand struct {
 	apiCommand
 	Format string `default:"csv" enum:"csv,csv-semicolon,ndjson" placeholder:"FORMAT" help:"csv, csv-semicolon for spreadsheets with a decimal comma, or ndjson for one JSON object a line."`
-	Out    string `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
+	Out    string `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, or with -, standard output."`
 }
 
 // formats is a map from the values of the flag --format to the media types of the API.
@@ -48,6 +48,10 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 	if err != nil {
 		return err
 	}
+	out, err := openOutput(p, c.Out)
+	if err != nil {
+		return err
+	}
 	var total int64
 	if countEntries != nil {
 		if total, err = countEntries(api); err != nil {
@@ -55,7 +59,7 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 		}
 	}
 	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", entryNoun, total)
-	if c.Out == "" && boot.IsTerminal(p.Stdout) { // the rows are printed on the terminal, so draw no progress bar
+	if out.isStandardOutput() && boot.IsTerminal(p.Stdout) { // the rows are printed on the terminal, so draw no progress bar
 		bar = newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "export", entryNoun, 0)
 	}
 	defer bar.finish(ctx)
@@ -68,17 +72,17 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 		}})
 		return errors.Join(writeEntries(api, w), w.Flush())
 	}
-	if c.Out == "" {
-		return writeTo(p.Stdout)
+	if out.stream != nil {
+		return errors.Join(writeTo(out.stream), out.stream.Close())
 	}
-	file, err := os.CreateTemp(filepath.Dir(c.Out), filepath.Base(c.Out)+".part-*")
+	file, err := os.CreateTemp(filepath.Dir(out.path), filepath.Base(out.path)+".part-*")
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(writeTo(file), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
-	return os.Rename(file.Name(), c.Out)
+	return os.Rename(file.Name(), out.path)
 }
 
 // pageLimit is maxPage as text, for the query parameter "limit".

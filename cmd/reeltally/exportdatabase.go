@@ -21,7 +21,7 @@ type exportDatabase struct {
 	To             day    `placeholder:"DATE" help:"Last day to export. Without it, the export ends with the newest point."`
 	Interpolated   bool   `help:"Also write interpolated points for the days between two measured points. They are marked."`
 	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. Importing the file would track them again."`
-	Out            string `placeholder:"FILE" help:"File to write. It is named FILE.part until it is complete. Without it, the export goes to standard output."`
+	Out            string `placeholder:"FILE" help:"File to write. It is named FILE.part until it is complete. Without it, or with -, the export goes to standard output."`
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
@@ -56,8 +56,12 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 	if q.From > q.To {
 		return boot.UsageError{Err: fmt.Errorf("--from (%s) is after --to (%s)", q.From, q.To)}
 	}
-	if c.Resume && c.Out == "" {
-		return boot.UsageError{Err: errors.New("--resume needs --out with the name of the interrupted export's file")}
+	out, err := openOutput(p, c.Out)
+	if err != nil {
+		return err
+	}
+	if c.Resume && out.stream != nil {
+		return errors.Join(boot.UsageError{Err: errors.New("--resume needs --out with the name of the interrupted export's file")}, out.stream.Close())
 	}
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
@@ -76,18 +80,18 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 		}
 		bar := newProgress(p.Stderr, logger, "export", "videos", total)
 		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.showDone(ctx, videos, 0) }}
-		if c.Out == "" {
-			w := bufio.NewWriter(p.Stdout)
+		if out.stream != nil {
+			w := bufio.NewWriter(out.stream)
 			_, err = e.Write(ctx, w)
 			bar.finish(ctx)
-			return errors.Join(err, w.Flush())
+			return errors.Join(err, w.Flush(), out.stream.Close())
 		}
-		done, err := e.WriteFile(ctx, c.Out, c.Resume, func(err error) {
+		done, err := e.WriteFile(ctx, out.path, c.Resume, func(err error) {
 			logger.WarnContext(ctx, "cannot save the state of the export: an interrupted export cannot be resumed", "error", err)
 		})
 		bar.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return fmt.Errorf("interrupted: run the same command with --resume to continue %s.part", c.Out)
+			return fmt.Errorf("interrupted: run the same command with --resume to continue %s.part", out.path)
 		}
 		if err != nil {
 			return err

@@ -75,7 +75,8 @@ const reportEvery = 5000
 //
 // Write regularly calls progress with the number of rows written so far and the total number of rows.
 func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writer, progress func(done, of int64)) (Summary, error) {
-	compressed, err := zstd.NewWriter(w)
+	target := &target{Writer: w}
+	compressed, err := zstd.NewWriter(target)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -97,7 +98,25 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 		return Summary{}, err
 	}
 	err = s.DB().Snapshot(ctx, func(from *db.Snapshot) error { return b.writeLines(ctx, from) })
-	return b.summary, errors.Join(err, compressed.Close())
+	if err = errors.Join(err, compressed.Close()); target.err != nil {
+		return b.summary, target.err
+	}
+	return b.summary, err
+}
+
+// target is the writer that gets the backup. It keeps the first error of the writer, because Snapshot returns some of these errors, such as that of a
+// full disk, as errors of the database.
+type target struct {
+	io.Writer
+	err error
+}
+
+func (t *target) Write(part []byte) (int, error) {
+	n, err := t.Writer.Write(part)
+	if t.err == nil {
+		t.err = err
+	}
+	return n, err
 }
 
 type writer struct {

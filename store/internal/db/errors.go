@@ -39,7 +39,7 @@ func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: 
 // Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.
 func Translate(err error) error {
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrUnavailable):
 		return err
 	case errors.Is(err, gorm.ErrRecordNotFound):
 		return fmt.Errorf("%w", ErrNotFound)
