@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
 // exportCommands are the commands that save all entries of a list. All of them call the API, except `export database`. `export database` reads
@@ -40,6 +43,14 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
+// separator returns the text between two columns of a CSV file.
+func (c *exportCommand) separator() string {
+	if c.Format == "csv-semicolon" {
+		return ";"
+	}
+	return ","
+}
+
 // saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server
 // and writes them. The function countEntries returns the total for the progress bar; it is nil if the total is unknown. The bar shows
 // entryNoun, a plural such as "videos".
@@ -52,10 +63,13 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 	if err != nil {
 		return err
 	}
+	if err := warnOfTier(ctx, p.Stderr, api); err != nil {
+		return errors.Join(err, out.close())
+	}
 	var total int64
 	if countEntries != nil {
 		if total, err = countEntries(api); err != nil {
-			return err
+			return errors.Join(err, out.close())
 		}
 	}
 	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", entryNoun, total)
@@ -85,6 +99,19 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 	return os.Rename(file.Name(), out.path)
 }
 
+// warnOfTier writes a warning if the tier of the organisation gets only the first entry of a list, so that the export is not complete.
+func warnOfTier(ctx context.Context, w io.Writer, api *client.ReelTally) error {
+	found, err := api.Authenticate(ctx)
+	if err != nil || found.Organisation.Tier == client.OrganisationTierPremium {
+		return err
+	}
+	_, err = fmt.Fprintln(w, tierWarning)
+	return err
+}
+
+// tierWarning is the line that warns a user of the tiers limited and basic.
+const tierWarning = "The tier of the organisation gets only the first result, without metrics. The tier premium gets all results."
+
 // pageLimit is maxPage as text, for the query parameter "limit".
 var pageLimit = strconv.Itoa(maxPage)
 
@@ -100,12 +127,86 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
+		answers := &madeUpDetector{HttpRequestDoer: api.Raw.Client}
+		api.Raw.Client = answers
 		if c.isCSV() {
-			_, err := api.Download(ctx, w, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
+			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), answers: answers}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
 			return err
 		}
-		return writeLines(w, api.AllVideos(ctx, client.ListVideosOptions{Limit: maxPage}))
+		for v, err := range api.AllVideos(ctx, client.ListVideosOptions{Limit: maxPage}) {
+			if err != nil {
+				return err
+			}
+			line := exportedVideo{Video: v}
+			if answers.madeUp {
+				line.Source = store.SandboxSource
+			}
+			if err := writeJSON(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// exportedVideo is a video in an NDJSON file.
+type exportedVideo struct {
+	client.Video
+	Source string `json:"source,omitempty"` // "sandbox" if the counts are made up. Otherwise, the file does not have the member.
+}
+
+// madeUpDetector sends requests, and finds out from the answers whether the numbers of the server are made up.
+type madeUpDetector struct {
+	client.HttpRequestDoer
+	madeUp bool // whether an answer had made-up numbers
+}
+
+// Do sends a request.
+func (d *madeUpDetector) Do(r *http.Request) (*http.Response, error) {
+	answer, err := d.HttpRequestDoer.Do(r)
+	if err == nil && answer.Header.Get(sandbox.Header) == "true" {
+		d.madeUp = true
+	}
+	return answer, err
+}
+
+// sourceWriter writes a CSV file. If the numbers of the server are made up, it adds the column "source" with the value "sandbox", so that
+// `reeltally import` does not store them as real numbers.
+type sourceWriter struct {
+	io.Writer
+	separator string // text between two columns
+	answers   *madeUpDetector
+	begun     bool // whether Write was called
+	madeUp    bool // whether the first page has made-up numbers
+	quoted    bool // whether the next character is within quotes
+	rows      int  // number of rows so far
+}
+
+func (s *sourceWriter) Write(part []byte) (int, error) {
+	if !s.begun { // all rows need the same columns, so the first page decides
+		s.begun, s.madeUp = true, s.answers.madeUp
+	}
+	if !s.madeUp {
+		return s.Writer.Write(part)
+	}
+	extended := make([]byte, 0, len(part))
+	for _, char := range part {
+		switch {
+		case char == '"':
+			s.quoted = !s.quoted
+		case char == '\n' && !s.quoted:
+			cell := store.SandboxSource
+			if s.rows++; s.rows == 1 {
+				cell = "source"
+			}
+			extended = append(extended, s.separator+cell...)
+		}
+		extended = append(extended, char)
+	}
+	if _, err := s.Writer.Write(extended); err != nil {
+		return 0, err
+	}
+	return len(part), nil
 }
 
 type exportAccounts struct{ exportCommand }

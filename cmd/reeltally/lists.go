@@ -31,10 +31,14 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
+	if err := checkCollections(ctx, api, c.Collection); err != nil {
+		return err
+	}
 	options := client.ListAccountsOptions{Platform: c.Platform, Collections: c.Collection, OrderBy: c.OrderBy, OrderDirection: orderDirection(c.Ascending), Limit: pageSize(0)}
 	columns := []column{{title: "PLATFORM"}, {title: "ACCOUNT", wide: true}, {title: "FOLLOWERS", right: true}, {title: "VIDEOS", right: true}, {title: "VIEWS", right: true},
 		{title: "LIKES", right: true, extra: true}, {title: "ID", extra: true}}
-	return printEntries(p.Stdout, api.AllAccounts(ctx, options), c.JSON, columns, func(a client.Account) []string {
+	accounts := warnIfMasked(p.Stderr, api.AllAccounts(ctx, options), func(a client.Account) *bool { return a.MetricsMasked })
+	return printEntries(p.Stdout, accounts, c.JSON, columns, func(a client.Account) []string {
 		return []string{string(a.Platform), plainText(a.Username), formatCount(a.LatestFollowersCount), formatCount(a.TotalVideosTracked), formatCount(a.TotalViews), formatCount(a.TotalLikes), a.AccountID.String()}
 	})
 }

@@ -29,6 +29,14 @@ func (o output) isStandardOutput() bool {
 	return ok
 }
 
+// close closes the stream, if there is one.
+func (o output) close() error {
+	if o.stream == nil {
+		return nil
+	}
+	return o.stream.Close()
+}
+
 // openOutput finds out what name refers to. The names "" and "-" mean standard output. openOutput follows symbolic links. It refuses a folder and
 // the files of a SQLite database, because replacing such a file would destroy the database.
 func openOutput(p boot.Process, name string) (output, error) {

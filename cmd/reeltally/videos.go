@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,11 +38,38 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	}
 	switch len(found) {
 	case 0:
-		return uuid.Nil, fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
+		return uuid.Nil, unknownCollectionError(nameOrID)
 	case 1:
 		return found[0], nil
 	}
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
+}
+
+// checkCollections returns an error if a collection with one of these names or ids does not exist. Without this check, the list of its videos or
+// accounts would be empty without an error. If the tier of the organisation does not get the list of all collections, checkCollections returns nil.
+func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
+	if len(namesOrIDs) == 0 {
+		return nil
+	}
+	unknown := slices.Clone(namesOrIDs)
+	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: maxPage}) {
+		if err != nil {
+			return err
+		}
+		if collection.MetricsMasked != nil {
+			return nil
+		}
+		unknown = slices.DeleteFunc(unknown, func(nameOrID string) bool { return nameOrID == collection.Name || nameOrID == collection.ID.String() })
+	}
+	if len(unknown) > 0 {
+		return unknownCollectionError(unknown[0])
+	}
+	return nil
+}
+
+// unknownCollectionError returns the error for a collection that does not exist.
+func unknownCollectionError(nameOrID string) error {
+	return fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
 }
 
 // argumentsOrLines returns the command-line arguments or, if there are none, the lines of standard input that are not blank. If there are no
@@ -97,9 +125,13 @@ func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 	if c.Limit < 0 {
 		return boot.UsageError{Err: fmt.Errorf("--limit is %d; it must be 0 or more", c.Limit)}
 	}
+	if err := checkCollections(ctx, api, c.Collection); err != nil {
+		return err
+	}
 	options := client.ListVideosOptions{Platform: c.Platform, Username: c.Username, Collections: c.Collection, Hashtag: c.Hashtag, Q: c.Search,
 		FetchStatus: c.FetchStatus, IncludeRemoved: c.IncludeRemoved, OrderBy: c.OrderBy, OrderDirection: orderDirection(c.Ascending), Limit: pageSize(c.Limit)}
-	return printEntries(p.Stdout, firstEntries(api.AllVideos(ctx, options), c.Limit), c.JSON, videoColumns, videoRow)
+	videos := warnIfMasked(p.Stderr, api.AllVideos(ctx, options), func(v client.Video) *bool { return v.MetricsMasked })
+	return printEntries(p.Stdout, firstEntries(videos, c.Limit), c.JSON, videoColumns, videoRow)
 }
 
 var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
@@ -139,6 +171,23 @@ func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, er
 		n := 0
 		for entry, err := range entries {
 			if n++; !yield(entry, err) || n == limit {
+				return
+			}
+		}
+	}
+}
+
+// warnIfMasked returns the entries of a list unchanged. If an entry is masked, the tier of the organisation gets only this entry of the list. Then
+// warnIfMasked writes a warning to w.
+func warnIfMasked[T any](w io.Writer, entries iter.Seq2[T, error], isMasked func(T) *bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		warned := false
+		for entry, err := range entries {
+			if masked := isMasked(entry); err == nil && masked != nil && *masked && !warned {
+				warned = true
+				_, _ = fmt.Fprintln(w, tierWarning)
+			}
+			if !yield(entry, err) {
 				return
 			}
 		}

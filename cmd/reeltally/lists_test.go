@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// startDemo starts `reeltally up` with the demo organisation. It returns functions that run a command with the token of the organisation, and with the
+// database.
+func startDemo(t *testing.T) (caller, operator func(args ...string) (status int, stdout, stderr string)) {
+	t.Helper()
+	url := storetest.NewEmptyURL(t, "sqlite")
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": t.TempDir()})
+	return func(args ...string) (int, string, string) {
+			return boottest.Run(t, run, nil, map[string]string{"REELTALLY_URL": u.base, "REELTALLY_TOKEN": u.token}, args...)
+		}, func(args ...string) (int, string, string) {
+			return boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, args...)
+		}
+}
+
+func TestExportVideos_marksMadeUpNumbersForImport(t *testing.T) {
+	t.Parallel()
+	caller, operator := startDemo(t)
+	realURL := storetest.NewURL(t, "sqlite")
+	newCommandRunner(t, realURL)("org", "create", "--name", "Real")
+	realRows := fmt.Sprintf("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,%s,7\n", time.Now().UTC().Format(time.DateOnly))
+	status, _, stderr := boottest.Run(t, run, strings.NewReader(realRows), map[string]string{"REELTALLY_DATABASE_URL": realURL}, "import", "--org", "Real", "-")
+	require.Zero(t, status, stderr)
+	status, _, stderr = operator("org", "create", "--name", "Copy")
+	require.Zero(t, status, stderr)
+	for _, format := range []string{"csv", "csv-semicolon", "ndjson"} {
+		file := filepath.Join(t.TempDir(), "videos")
+		status, _, stderr := caller("export", "videos", "--format", format, "-o", file)
+		require.Zero(t, status, stderr)
+		status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": realURL}, "import", "--org", "Real", file)
+		require.Equal(t, 1, status, format)
+		require.Contains(t, stderr, "made-up", format)
+		status, stdout, stderr := operator("import", "--org", "Copy", file)
+		require.Zero(t, status, "%s: %s", format, stderr)
+		require.Contains(t, stdout, "60 videos", format)
+	}
+	_, stdout, _ := caller("export", "videos", "--format", "csv")
+	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+	require.NoError(t, err)
+	for i, row := range rows {
+		require.Equal(t, map[bool]string{true: "source", false: "sandbox"}[i == 0], row[len(row)-1])
+	}
+}
+
+func TestLists_warnThatLowerTiersGetOneResult(t *testing.T) {
+	t.Parallel()
+	caller, operator := startDemo(t)
+	commands := [][]string{{"list"}, {"list", "--json"}, {"accounts", "list"}, {"export", "videos"}, {"export", "histories"}, {"export", "accounts"}}
+	for _, command := range commands {
+		status, _, stderr := caller(command...)
+		require.Zero(t, status, stderr)
+		require.NotContains(t, stderr, "only the first result", command)
+	}
+	status, stdout, stderr := operator("org", "list", "--json")
+	require.Zero(t, status, stderr)
+	_, id, _ := strings.Cut(stdout, `"organisation_id":"`)
+	status, _, stderr = operator("org", "set-tier", id[:36], "basic")
+	require.Zero(t, status, stderr)
+	for _, command := range commands {
+		require.Eventually(t, func() bool {
+			status, _, stderr = caller(command...)
+			return status == 0 && strings.Count(stderr, "The tier of the organisation gets only the first result, without metrics.") == 1
+		}, startTimeout, 100*time.Millisecond, "%s: %s", command, stderr)
+	}
+	status, _, stderr = caller("list", "--collection", "Hidden from this tier")
+	require.Zero(t, status, stderr)
+}
+
+func TestLists_refuseUnknownCollections(t *testing.T) {
+	t.Parallel()
+	caller, _ := startDemo(t)
+	for _, command := range [][]string{{"list"}, {"accounts", "list"}} {
+		status, stdout, stderr := caller(append(command, "--collection", "Nope")...)
+		require.Equal(t, 1, status)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, `there is no collection "Nope"`)
+	}
+}
