@@ -27,7 +27,7 @@ type importCommand struct {
 	File             string            `arg:"" help:"File to import: CSV, JSON Lines or a JSON list, in UTF-8; - means standard input."`
 	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"Meaning of a column with an unknown name, for example --map 'Watch count=views'. An empty meaning ignores the column. The file must have the column. Can be repeated."`
 	IgnoreUnknown    bool              `help:"Ignore columns with unknown names instead of refusing the file."`
-	SkipBad          string            `placeholder:"FILE" help:"Skip invalid rows and write their line numbers and reasons to this file, one JSON object a line. Without it, an invalid row refuses the whole file."`
+	SkipBad          string            `placeholder:"FILE" help:"Skip invalid rows and write their line numbers and reasons to this file, one JSON object a line. A dry run does not write the file. Without it, an invalid row refuses the whole file."`
 	NumberFormat     string            `default:"auto" enum:"auto,decimal-point,decimal-comma" help:"How counts are written: decimal-point (1,234.5), decimal-comma (1.234,5), or auto, which finds the format of each column. If the values of a column do not show the format, auto refuses the file."`
 	DateFormat       string            `default:"auto" enum:"auto,day-first,month-first" help:"How dates like 03/04/2026 are written: day-first, month-first, or auto, which finds the format of each column. If the values of a column do not show the format, auto refuses the file."`
 	DryRun           bool              `help:"Show what the import would do and how it reads each column, without changing the database."`
@@ -53,6 +53,11 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	bad, err := c.openSkipBad(p, in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bad.close()) }()
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) (err error) {
 		org, err := findOrganisation(ctx, st, c.Org)
@@ -70,13 +75,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			run.Formats = func(f []transfer.ColumnFormat) { columnFormats = f }
 		}
 		if c.SkipBad != "" {
-			f, err := os.OpenFile(c.SkipBad, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, f.Close()) }()
-			e := json.NewEncoder(f)
-			run.Bad = func(r transfer.BadRow) error { return e.Encode(r) }
+			run.Bad = bad.writeRow
 		}
 		bars := stageProgress{w: p.Stderr, log: logger, size: size}
 		run.Progress = func(s transfer.Stage, done, total int64) { bars.showStage(ctx, s, done, total) }
@@ -85,11 +84,54 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			return errors.New("interrupted: run the same command again to continue")
 		}
+		if err == nil {
+			err = bad.open() // if there are no invalid rows, the file must be empty
+		}
 		if err != nil {
 			return err
 		}
 		return c.printSummary(p, org, st.Retention(), summary, columnFormats)
 	})
+}
+
+// badRows writes the invalid rows to the file of the flag --skip-bad. It does not change the file before the first row. In a dry run, it writes
+// nothing.
+type badRows struct {
+	output // without path and stream, there is nothing to write
+	opened bool
+}
+
+// openSkipBad returns the badRows of the flag --skip-bad. It returns an error if the file is the imported file, which would then be emptied.
+func (c *importCommand) openSkipBad(p boot.Process, in io.Reader) (*badRows, error) {
+	if c.SkipBad == "" {
+		return &badRows{}, nil
+	}
+	if info, err := os.Stat(c.SkipBad); err == nil && info.Mode().IsRegular() && (isOpenAs(in, info) || c.File == standardStream && isOpenAs(p.Stdin, info)) {
+		return nil, boot.UsageError{Err: fmt.Errorf("--skip-bad %s is the file to import, and would be overwritten: name another file", c.SkipBad)}
+	}
+	if c.DryRun {
+		return &badRows{}, nil
+	}
+	out, err := openOutput(p, c.SkipBad)
+	return &badRows{output: out}, err
+}
+
+// open creates the file, or empties it if it exists. Further calls do nothing.
+func (b *badRows) open() (err error) {
+	if b.path == "" || b.opened {
+		return nil
+	}
+	b.stream, err = os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // the operator names the file
+	b.opened = err == nil
+	return err
+}
+
+// writeRow writes the line number and the reason of an invalid row.
+func (b *badRows) writeRow(r transfer.BadRow) error {
+	if err := b.open(); err != nil || b.stream == nil {
+		return err
+	}
+	return json.NewEncoder(b.stream).Encode(r)
 }
 
 // openFile opens the file to import, which can be standard input, and returns its size in bytes. For standard input it returns the size 0,
@@ -140,7 +182,11 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.WithoutCounts, "row", "%s with a date but no counts: the video was imported without this point")
 	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")
 	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
-	line(s.Bad, "row", "%s left out: see the reasons in %s", c.SkipBad)
+	reasons := "see the reasons in"
+	if c.DryRun {
+		reasons = "the import would write the reasons to"
+	}
+	line(s.Bad, "row", "%s left out: %s %s", reasons, c.SkipBad)
 	for _, f := range columnFormats {
 		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
 	}

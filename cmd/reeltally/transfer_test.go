@@ -41,6 +41,8 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "nothing is written")
 			require.Contains(t, stdout, `column views has the format plain: "7" is read as 7`)
+			require.Contains(t, stdout, "1 row left out: the import would write the reasons to "+bad)
+			require.NoFileExists(t, bad, "a dry run must not write the file")
 			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "1 row left out: see the reasons in "+bad)
@@ -61,6 +63,39 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Contains(t, stderr, `2 organisations are named "Twin"`)
 		})
 	}
+}
+
+func TestImport_skipBadDoesNotOverwriteTheImportedFile(t *testing.T) {
+	t.Parallel()
+	_, operator := newDatabase(t)
+	dir := t.TempDir()
+	file, link, hardLink := filepath.Join(dir, "my.csv"), filepath.Join(dir, "link"), filepath.Join(dir, "hard")
+	const text = "link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,-7\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, os.Link(file, hardLink))
+	for _, name := range []string{file, filepath.Join(dir, "..", filepath.Base(dir), "my.csv"), link, hardLink} {
+		for _, flags := range [][]string{nil, {"--dry-run"}} {
+			status, _, stderr := operator(append([]string{"import", "--org", "N", "--skip-bad", name, file}, flags...)...)
+			require.Equal(t, 2, status)
+			require.Contains(t, stderr, "--skip-bad "+name+" is the file to import")
+			left, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, text, string(left))
+		}
+	}
+	reasons := filepath.Join(dir, "reasons")
+	require.NoError(t, os.WriteFile(reasons, []byte("old"), 0o600))
+	status, _, stderr := operator("import", "--org", "N", "--skip-bad", reasons, "--map", "x=views", file)
+	require.Equal(t, 1, status, stderr)
+	left, err := os.ReadFile(reasons)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(left), "a refused import must not empty the file of the reasons")
+	status, _, stderr = operator("import", "--org", "N", "--skip-bad", reasons, file)
+	require.Zero(t, status, stderr)
+	left, err = os.ReadFile(reasons)
+	require.NoError(t, err)
+	require.Contains(t, string(left), `{"line":2,"reason":`)
 }
 
 // cancelOnWrite is a writer that calls cancel on the first write.
