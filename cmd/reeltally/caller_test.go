@@ -161,6 +161,9 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Len(t, left, 1, "an export must leave no temporary file")
 	_, _, stderr = call("", "export", "histories")
 	require.Contains(t, stderr, "--updated-since 20")
+	status, _, stderr = call("", "export", "histories", "--updated-since", "2026-11-27")
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, `--updated-since: "2026-11-27" is not a time with a time zone, such as 2026-02-01T00:00:00Z`)
 	status, _, _ = call("", "export", "videos", "--updated-since", "2026-02-01T00:00:00Z")
 	require.Equal(t, 2, status)
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,22 +109,16 @@ func (c apiCommand) connect() (*client.ReelTally, error) {
 			token = saved.Token
 		}
 	}
-	switch {
-	case address == "":
+	if address == "" {
 		return nil, boot.UsageError{Err: errors.New("the address of the server is unknown: run \"reeltally login\", or set REELTALLY_URL and REELTALLY_TOKEN")}
-	case token == "":
+	}
+	if err := boot.CheckBaseURL("url", "REELTALLY_URL", address); err != nil {
+		return nil, err
+	}
+	if token == "" {
 		return nil, boot.UsageError{Err: fmt.Errorf("there is no token for %s: run \"reeltally login --url %s\", or set REELTALLY_TOKEN", address, address)}
 	}
-	if !isServerAddress(address) {
-		return nil, boot.InvalidSetting("url", "REELTALLY_URL", address, "an http or https URL, for example https://reeltally.example.com")
-	}
 	return client.New(address, token)
-}
-
-// isServerAddress reports whether address is an http or https URL without query and fragment.
-func isServerAddress(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // addLoginAdvice adds the advice to log in with a valid token, if the error has the status 401. It returns other errors unchanged.
@@ -152,8 +145,8 @@ func (loginCommand) Help() string {
 // Run reads a token, checks it with a request to the server, and stores it with the address of the server.
 func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	address := strings.TrimRight(c.URL, "/")
-	if !isServerAddress(address) {
-		return boot.InvalidSetting("url", "REELTALLY_URL", c.URL, "an http or https URL, for example https://reeltally.example.com")
+	if err := boot.CheckBaseURL("url", "REELTALLY_URL", address); err != nil {
+		return err
 	}
 	token, err := readToken(p)
 	if err != nil {

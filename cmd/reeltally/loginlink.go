@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
@@ -25,8 +24,8 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
 	}
-	if u, err := url.Parse(c.AppURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return boot.InvalidSetting("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https URL, for example https://reeltally.example.com")
+	if err := boot.CheckBaseURL("app-url", "REELTALLY_APP_URL", c.AppURL); err != nil {
+		return err
 	}
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := c.organisation(ctx, st)

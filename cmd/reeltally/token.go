@@ -20,11 +20,22 @@ type tokenCommands struct {
 
 type tokenCreate struct {
 	databaseCommand
-	Org     string        `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation that the token belongs to."`
-	Name    string        `required:"" placeholder:"NAME" help:"Name of the token, 1 to 100 characters."`
-	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token, separated by commas: read, write, admin. A token with admin can manage tokens."`
-	Expires time.Duration `placeholder:"DURATION" help:"How long the token is valid, for example 30d or 12h. Without it, the token does not expire."`
-	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
+	Org     string   `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation that the token belongs to."`
+	Name    string   `required:"" placeholder:"NAME" help:"Name of the token, 1 to 100 characters."`
+	Scopes  string   `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token, separated by commas: read, write, admin. A token with admin can manage tokens."`
+	Expires lifetime `placeholder:"DURATION" help:"How long the token is valid, for example 30d or 12h. Without it, the token does not expire."`
+	JSON    bool     `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
+}
+
+// lifetime is a command-line argument with the time for which a token is valid. It is 0 if the user did not give the argument.
+type lifetime struct{ time.Duration }
+
+// UnmarshalText parses a duration that is longer than 0. The error contains the invalid text.
+func (l *lifetime) UnmarshalText(text []byte) (err error) {
+	if l.Duration, err = boot.ParseDuration(string(text)); err == nil && l.Duration <= 0 {
+		return fmt.Errorf("%q must be longer than 0, for example 30d", text)
+	}
+	return err
 }
 
 // Run creates a token and prints its secret.
@@ -33,15 +44,12 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
 	}
-	if c.Expires < 0 {
-		return boot.UsageError{Err: fmt.Errorf("--expires is %s; it must be longer than 0, for example 30d", c.Expires)}
-	}
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
 		if err != nil {
 			return err
 		}
-		t, secret, err := st.CreateToken(ctx, org.ID, c.Name, scopes, c.Expires)
+		t, secret, err := st.CreateToken(ctx, org.ID, c.Name, scopes, c.Expires.Duration)
 		if err != nil {
 			return err
 		}

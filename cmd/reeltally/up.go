@@ -45,7 +45,7 @@ const (
 // ctx ends, Run first stops the API, then the collector, and then the sandbox. Running requests and fetches are finished first.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
-	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
+	if err := errors.Join(c.Check(), c.CheckAddress(c.Listen), c.Sources.Check()); err != nil {
 		return err
 	}
 	if c.DatabaseURL == "" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // maxLinks is the largest number of links or ids in one request of the API.
@@ -265,7 +266,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: errors.New("name either a video or --collection")}
 	}
 	if c.Every < time.Second {
-		return boot.UsageError{Err: fmt.Errorf("--every is %s; it must be 1s or longer", c.Every)}
+		return boot.UsageError{Err: fmt.Errorf("--every is %s; it must be 1s or longer", words.Duration(c.Every))}
 	}
 	api, err := c.connect()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -46,7 +47,7 @@ func ParseIntervals(ofTiers map[string]time.Duration) (Intervals, error) {
 		}
 		interval := ofTiers[tier]
 		if interval < MinInterval || interval > MaxInterval {
-			return nil, fmt.Errorf("%s is %s; it must be from 1h to 7d", tier, interval)
+			return nil, fmt.Errorf("%s is %s; it must be from 1h to 7d", tier, words.Duration(interval))
 		}
 		out[lane] = interval
 	}

@@ -1,8 +1,10 @@
-// Package words formats lists of values for sentences in messages.
+// Package words formats lists of values and durations for sentences in messages.
 package words
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 )
@@ -14,4 +16,20 @@ func Or[T any](values []T) string {
 		texts[i] = fmt.Sprint(v)
 	}
 	return english.WordSeries(texts, "or")
+}
+
+// Duration writes a duration as settings write it: in days if it is a number of whole days, such as "8d", and otherwise without parts that are 0,
+// such as "36h" or "1h30m".
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d != 0 && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, unit := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, unit) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

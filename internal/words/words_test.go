@@ -2,6 +2,7 @@ package words_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,4 +15,13 @@ func TestOr_joinsValuesWithCommasAndTheWordOr(t *testing.T) {
 	require.Equal(t, "7", words.Or([]int{7}))
 	require.Equal(t, "ok or failing", words.Or([]string{"ok", "failing"}))
 	require.Equal(t, "7, 30 or 90", words.Or([]int32{7, 30, 90}))
+}
+
+func TestDuration_isWrittenInDaysOrWithoutZeroParts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"192h": "8d", "-24h": "-1d", "36h": "36h", "90m": "1h30m", "10m": "10m", "1h0m5s": "1h0m5s", "100s": "1m40s", "0": "0s"} {
+		d, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		require.Equal(t, want, words.Duration(d))
+	}
 }

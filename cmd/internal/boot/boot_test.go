@@ -330,7 +330,7 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 	const day = 24 * time.Hour
 	for want, change := range map[string]func(*boot.Database){
 		`--retention-daily (REELTALLY_RETENTION_DAILY) is "30d"; it must be a number of whole days, from 31d`:                                         func(d *boot.Database) { d.RetentionDaily = 30 * day },
-		`--retention-daily (REELTALLY_RETENTION_DAILY) is "2161h0m0s"`:                                                                                func(d *boot.Database) { d.RetentionDaily = 90*day + time.Hour },
+		`--retention-daily (REELTALLY_RETENTION_DAILY) is "2161h"`:                                                                                    func(d *boot.Database) { d.RetentionDaily = 90*day + time.Hour },
 		`--retention-weekly (REELTALLY_RETENTION_WEEKLY) is "40d"; it must be a number of whole days, from 90d (REELTALLY_RETENTION_DAILY) to 36500d`: func(d *boot.Database) { d.RetentionWeekly = 40 * day },
 		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "0"; it must be 1 or more`:                                                                  func(d *boot.Database) { d.MaxCollections = 0 },
 	} {
@@ -345,4 +345,30 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, store.Retention{Daily: 180, Weekly: store.WeeklyDays}, st.Retention())
 	require.NoError(t, st.Close())
+}
+
+func TestCheckBaseURL_refusesWhatIsNoBaseURLAndHidesPasswords(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"http://127.0.0.1:8080", "https://reeltally.example.com/path"} {
+		require.NoError(t, boot.CheckBaseURL("url", "REELTALLY_URL", value))
+	}
+	for value, shown := range map[string]string{"http://h/login?x=1": "http://h/login?x=1", "http://h?": "http://h?", "http://h#top": "http://h#top", "example.com": "example.com", "ftp://h": "ftp://h",
+		"http://user:s3cret@host": "http://(hidden)@host", "http://user:s3%cret@host": "http://(hidden)@host", "user:s3cret@host": "(hidden)@host"} {
+		err := boot.CheckBaseURL("url", "REELTALLY_URL", value)
+		require.ErrorAs(t, err, new(boot.UsageError))
+		require.EqualError(t, err, fmt.Sprintf("--url (REELTALLY_URL) is %q; it must be an http or https URL without user, password, query and fragment, for example https://reeltally.example.com", shown))
+	}
+}
+
+func TestMetrics_needAnotherAddressThanTheAPI(t *testing.T) {
+	t.Parallel()
+	for _, pair := range [][2]string{{"127.0.0.1:8080", "127.0.0.1:8080"}, {":8080", "127.0.0.1:8080"}, {"127.0.0.1:8080", "0.0.0.0:8080"}, {"[::]:8080", ":8080"}} {
+		err := boot.Metrics{MetricsListen: pair[0]}.CheckAddress(pair[1])
+		require.ErrorAs(t, err, new(boot.UsageError))
+		require.ErrorContains(t, err, "REELTALLY_METRICS_LISTEN")
+		require.ErrorContains(t, err, "REELTALLY_LISTEN")
+	}
+	for _, pair := range [][2]string{{"", ":8080"}, {"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:9100", "127.0.0.1:8080"}, {"127.0.0.2:8080", "127.0.0.1:8080"}, {"localhost", ":8080"}} {
+		require.NoError(t, boot.Metrics{MetricsListen: pair[0]}.CheckAddress(pair[1]))
+	}
 }

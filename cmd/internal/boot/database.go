@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -82,13 +83,12 @@ const maxRetention = 100 * 365 * 24 * time.Hour
 
 // retentionDays checks RetentionDaily and RetentionWeekly, which say how long the points of histories are kept. It returns both in days.
 func (d Database) retentionDays() (store.Retention, error) {
-	const day = 24 * time.Hour
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
 	switch {
 	case daily < minDailyRetention || daily > maxRetention || daily%day != 0:
-		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", formatInDays(daily), "a number of whole days, from 31d to 36500d")
+		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", words.Duration(daily), "a number of whole days, from 31d to 36500d")
 	case weekly < daily || weekly > maxRetention || weekly%day != 0:
-		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", formatInDays(weekly),
+		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", words.Duration(weekly),
 			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
 	}
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention

@@ -2,16 +2,24 @@ package boot
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // daysAndWeeks matches a part of a duration that is a number of days or weeks, such as "1.5d" or "2w".
 var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)
+
+// digits matches a number without its fraction.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+const day = 24 * time.Hour
 
 // ParseDuration parses a duration as time.ParseDuration does, such as 90m or 1h30m. It also accepts days and weeks, such as 30d, 2w and 1d12h.
 func ParseDuration(s string) (time.Duration, error) {
@@ -24,19 +32,13 @@ func ParseDuration(s string) (time.Duration, error) {
 	})
 	d, err := time.ParseDuration(hours)
 	if err != nil {
+		// The error of a duration that is too long is the same as that of a text that is no duration. So parse the text again with short numbers.
+		if _, err := time.ParseDuration(digits.ReplaceAllString(hours, "1")); err == nil {
+			return 0, fmt.Errorf("%q is too long: the maximum is %s", s, words.Duration(math.MaxInt64/day*day))
+		}
 		return 0, fmt.Errorf("%q is not a duration; write for example 90s, 30m, 12h, 30d or 2w", s)
 	}
 	return d, nil
-}
-
-// formatInDays formats a duration so that ParseDuration can parse it. If the duration is a number of whole days, the result is in days, such as
-// "30d".
-func formatInDays(d time.Duration) string {
-	const day = 24 * time.Hour
-	if d%day == 0 {
-		return fmt.Sprintf("%dd", d/day)
-	}
-	return d.String()
 }
 
 // durationOption returns the option that makes kong, the parser of the command line, parse durations with ParseDuration.

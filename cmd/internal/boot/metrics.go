@@ -2,7 +2,9 @@ package boot
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -16,6 +18,19 @@ import (
 // Metrics has the setting of the address at which /metrics and /status are served.
 type Metrics struct {
 	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served. Without it, they are not served. Do not open this address to the public."`
+}
+
+// CheckAddress returns a UsageError if the metrics would be served at the address of the API. The parameter apiListen is the setting of this address.
+func (m Metrics) CheckAddress(apiListen string) error {
+	host, port, err := net.SplitHostPort(m.MetricsListen)
+	apiHost, apiPort, apiErr := net.SplitHostPort(apiListen)
+	if err != nil || apiErr != nil || port != apiPort || port == "0" {
+		return nil //nolint:nilerr // Listen reports an invalid address
+	}
+	if ip, apiIP := net.ParseIP(host), net.ParseIP(apiHost); host != apiHost && host != "" && apiHost != "" && !ip.IsUnspecified() && !apiIP.IsUnspecified() {
+		return nil
+	}
+	return UsageError{fmt.Errorf("--metrics-listen (REELTALLY_METRICS_LISTEN) is %s and --listen (REELTALLY_LISTEN) is %s: choose two different ports", m.MetricsListen, apiListen)}
 }
 
 // NewRegistry returns a registry with metrics of the Go runtime, the process and the build.

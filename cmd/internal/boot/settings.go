@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -25,6 +26,9 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
 		durationOption(),
+		mapOption(ParseDuration),
+		mapOption(parseWholeNumber),
+		timeOption(),
 	}, options...)
 	parser, err := kong.New(grammar, options...)
 	if err != nil {
@@ -109,6 +113,20 @@ func addVariable(app *kong.Application, err error) error {
 // except if this value is a Secret.
 func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
+}
+
+// CheckBaseURL returns a UsageError if a setting is not an http or https URL to which a path can be appended. The error does not show a password in the
+// URL.
+func CheckBaseURL(flag, variable, value string) error {
+	u, err := url.Parse(value)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(value, "?#") {
+		return nil
+	}
+	if beforeHost := strings.LastIndex(value, "@"); beforeHost >= 0 {
+		scheme, _, found := strings.Cut(value, "://")
+		value = map[bool]string{true: scheme + "://"}[found] + "(hidden)" + value[beforeHost:]
+	}
+	return InvalidSetting(flag, variable, value, "an http or https URL without user, password, query and fragment, for example https://reeltally.example.com")
 }
 
 // Secret is a setting whose value is not shown in logs and errors. Reveal returns the value.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
@@ -63,11 +63,15 @@ func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return boot.InvalidSetting("listen", "REELTALLY_LISTEN", c.Listen, "HOST:PORT, for example 127.0.0.1:8080")
 	}
-	if c.AppURL != "" && !isBaseURL(c.AppURL) {
-		return boot.InvalidSetting("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https URL, for example https://reeltally.example.com")
+	if c.AppURL != "" {
+		if err := boot.CheckBaseURL("app-url", "REELTALLY_APP_URL", c.AppURL); err != nil {
+			return err
+		}
 	}
-	if c.ShortLinkBaseURL != "" && !isBaseURL(c.ShortLinkBaseURL) {
-		return boot.InvalidSetting("shortlink-base-url", "REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL, "an http or https URL")
+	if c.ShortLinkBaseURL != "" {
+		if err := boot.CheckBaseURL("shortlink-base-url", "REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL); err != nil {
+			return err
+		}
 	}
 	if c.PreviewAllowance < 1 {
 		return boot.InvalidSetting("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
@@ -76,10 +80,10 @@ func (c Config) Check() error {
 		return boot.InvalidSetting("webhook-key", "REELTALLY_WEBHOOK_KEY", c.WebhookKey, "at least 32 characters")
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
-		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
+		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", words.Duration(c.RequestTimeout), "from 1s to 50s")
 	}
 	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
-		return boot.InvalidSetting("shutdown-delay", "REELTALLY_SHUTDOWN_DELAY", c.ShutdownDelay, "from 0s to 60s")
+		return boot.InvalidSetting("shutdown-delay", "REELTALLY_SHUTDOWN_DELAY", words.Duration(c.ShutdownDelay), "from 0s to 60s")
 	}
 	if err := server.TierLimits(c.TierLimits).Check(); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--tier-limits (REELTALLY_TIER_LIMITS): %w", err)}
@@ -91,12 +95,6 @@ func (c Config) Check() error {
 	}
 	_, err := c.trustedProxies()
 	return err
-}
-
-// isBaseURL reports whether s is an http or https URL without query and fragment, to which a path can be appended.
-func isBaseURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // trustedProxies parses the setting TrustedProxies. A single IP address counts as a network with one address.
@@ -270,7 +268,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if _, err := boot.Parse(p, &settings, boot.Description("ReelTally's HTTP API. It reads the database only; collectors fetch the numbers.")); err != nil {
 		return err
 	}
-	if err := settings.Check(); err != nil {
+	if err := errors.Join(settings.Check(), settings.CheckAddress(settings.Listen)); err != nil {
 		return err
 	}
 	logger, stopLogger := settings.BufferedLogger(p.Stderr)

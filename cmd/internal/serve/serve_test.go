@@ -191,12 +191,15 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"gold.read=5":          `"gold.read" is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium`,
-		"basic=5":              `"basic" is not a rate limit`,
-		"basic.delete=5":       "GROUP is authenticate, read or write",
-		"basic.read=0":         "basic.read is 0; it must be from 1 to 1000000",
-		"premium.read=1000001": "premium.read is 1000001; it must be from 1 to 1000000",
-		"basic.read=many":      `"many"`,
+		"gold.read=5":                     `"gold.read" is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium`,
+		"basic=5":                         `"basic" is not a rate limit`,
+		"basic.delete=5":                  "GROUP is authenticate, read or write",
+		"basic.read=0":                    "basic.read is 0; it must be from 1 to 1000000",
+		"premium.read=1000001":            "premium.read is 1000001; it must be from 1 to 1000000",
+		"basic.read=many":                 `basic.read: "many" is not a whole number, such as 20`,
+		"basic.read":                      `"basic.read" must have the form TIER.GROUP=N`,
+		"basic.read=99999999999999999999": `basic.read: "99999999999999999999" is too large`,
+		"basic.read=5,basic.read=6":       `"basic.read" occurs twice`,
 	} {
 		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
 		require.Equal(t, 2, status, value)

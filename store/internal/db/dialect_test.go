@@ -2,6 +2,7 @@ package db
 
 import (
 	"database/sql"
+	"io"
 	"testing"
 
 	"github.com/pressly/goose/v3"
@@ -24,4 +25,11 @@ func TestAppliedOnce_refusesAMigrationThatIsAlreadyApplied(t *testing.T) {
 	applied, err := versions.ListMigrations(t.Context(), conn)
 	require.NoError(t, err)
 	require.Len(t, applied, 2)
+}
+
+func TestTranslate_addsUnavailableOnce(t *testing.T) {
+	t.Parallel()
+	err := Translate(Translate(io.ErrUnexpectedEOF))
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.EqualError(t, err, "database unavailable: unexpected EOF")
 }
