@@ -113,9 +113,17 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Contains(t, lines[0], "VIEWS")
 	require.Equal(t, 61, strings.Count(succeed("list", "--limit", "0", "--json"), "\n"))
 	require.Regexp(t, `(?m)^PLATFORM +ACCOUNT`, succeed("accounts", "list", "--order-by", "total_views"))
-	status, _, stderr = call("", "list", "--platform", "vine")
-	require.Equal(t, 1, status)
-	require.Regexp(t, `\(code [a-z_]+, request [^)]+\)`, stderr)
+	for _, wrong := range []struct{ args, want string }{
+		{"list --platform vine", `--platform must be tiktok, instagram, youtube or facebook, not "vine"`},
+		{"list --order-by bogus --fetch-status bogus", "; --fetch-status must be"},
+		{"accounts list --order-by bogus", "--order-by must be"},
+		{"accounts track --type foo https://www.tiktok.com/@harbour.kitchen", `--type must be latest_30, latest_200, new_only or all, not "foo"`},
+	} {
+		status, _, stderr = call("", strings.Fields(wrong.args)...)
+		require.Equal(t, 2, status, wrong.args)
+		require.Contains(t, stderr, wrong.want)
+		require.NotContains(t, stderr, "_type")
+	}
 
 	var demo client.Video
 	require.NoError(t, json.Unmarshal([]byte(succeed("list", "--order-by", "latest_views", "--limit", "1", "--json")), &demo))
@@ -278,6 +286,7 @@ func TestWatch_printsALineWhenACountChanges(t *testing.T) {
 	require.Zero(t, p.Stop(), "if watch is interrupted, it must exit with status 0")
 	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "watch must print one line at the start, and one line after the change")
 	require.NotContains(t, p.Stdout.String(), "\x1b")
+	require.Regexp(t, `^[0-9-]{10} [0-9:]{8} UTC  `, p.Stdout.String())
 	status, _, _ := boottest.Run(t, run, nil, nil, "watch")
 	require.Equal(t, 2, status)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/disk"
@@ -71,7 +72,13 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		return err
 	}
 	if err != nil {
-		err = report(finding{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."})
+		findings := []finding{{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."}}
+		for _, f := range c.checkDisk() { // the disk may be the reason
+			if f.State == stateBroken {
+				findings = append(findings, f)
+			}
+		}
+		err = report(findings...)
 	} else {
 		err = errors.Join(c.checkInstallation(ctx, st, logger, report), st.Close())
 	}
@@ -161,17 +168,50 @@ func (c *doctorCommand) checkDisk() []finding {
 	if err != nil {
 		return []finding{{"disk", stateBroken, folder + ": " + err.Error(), "Create the folder."}}
 	}
-	testFile, err := os.CreateTemp(folder, ".reeltally-doctor-*")
+	return append(append(checkFileModes(path), checkWritable(path)...), diskFinding(folder, usage.Free, writeTestFile(folder)))
+}
+
+// diskFinding returns the finding for a folder with a SQLite database. It gets the free disk space in bytes, and the error of writing a test file to the
+// folder.
+func diskFinding(folder string, free uint64, writeErr error) finding {
+	found := fmt.Sprintf("%d MiB free in %s", free>>20, folder)
+	switch {
+	case errors.Is(writeErr, os.ErrPermission) || errors.Is(writeErr, syscall.EROFS):
+		return finding{"disk", stateBroken, fmt.Sprintf("the folder %s is not writable", folder),
+			"Let the user that runs ReelTally write to this folder: SQLite creates additional files beside the database."}
+	case writeErr != nil:
+		return finding{"disk", stateBroken, fmt.Sprintf("%s, and writing failed: %v", found, writeErr), "Free some disk space: SQLite cannot write to a full disk."}
+	case free < minFreeDisk:
+		return finding{"disk", stateWarning, found, "Free some disk space: SQLite cannot write to a full disk."}
+	}
+	return finding{"disk", stateOK, found, ""}
+}
+
+// testFileSize is the number of bytes that writeTestFile writes.
+const testFileSize = 1 << 20
+
+// writeTestFile writes a temporary file to the folder and deletes it. It fails if the database could not write to the folder.
+func writeTestFile(folder string) error {
+	file, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {
-		return []finding{{"disk", stateBroken, fmt.Sprintf("%s is not writable", folder), "Let the user that runs ReelTally write to this folder."}}
+		return err
 	}
-	_ = testFile.Close()
-	_ = os.Remove(testFile.Name())
-	found := fmt.Sprintf("%d MiB free in %s", usage.Free>>20, folder)
-	if usage.Free < minFreeDisk {
-		return append(checkFileModes(path), finding{"disk", stateWarning, found, "Free some disk space: SQLite cannot write to a full disk."})
+	_, err = file.Write(make([]byte, testFileSize))
+	return errors.Join(err, file.Sync(), file.Close(), os.Remove(file.Name()))
+}
+
+// checkWritable checks whether this program may write to the files of a SQLite database. It returns a finding only if it may not.
+func checkWritable(path string) []finding {
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		file, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // the operator names the database
+		switch {
+		case err == nil:
+			_ = file.Close() // ignore the error: nothing was written
+		case !errors.Is(err, os.ErrNotExist):
+			return []finding{{"file access", stateBroken, fmt.Sprintf("%s is not writable: %v", name, err), "Let the user that runs ReelTally read and write this file."}}
+		}
 	}
-	return append(checkFileModes(path), finding{"disk", stateOK, found, ""})
+	return nil
 }
 
 // checkFileModes checks whether other users of the machine can read or write a SQLite database: the file at path and its -wal and -shm

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -257,4 +258,42 @@ func TestStatus_printsTablesAndJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	require.NotEmpty(t, s.Queue)
 	require.Len(t, s.Sources, len(sandboxSources))
+}
+
+func TestDoctor_failsIfTheDatabaseIsNotWritable(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, c := range []struct {
+		free          uint64
+		err           error
+		state, wanted string
+	}{
+		{2 * gib, nil, stateOK, ""},
+		{gib / 2, nil, stateWarning, "Free some disk space"},
+		{0, syscall.ENOSPC, stateBroken, "Free some disk space"},
+		{2 * gib, syscall.EACCES, stateBroken, "write to this folder"},
+		{2 * gib, syscall.EROFS, stateBroken, "write to this folder"},
+	} {
+		f := diskFinding("folder", c.free, c.err)
+		require.Equal(t, c.state, f.State)
+		require.Contains(t, f.Advice, c.wanted)
+		require.Contains(t, f.Found, "folder")
+	}
+	database := storetest.New(t, "sqlite")
+	path := strings.TrimPrefix(database.URL, "sqlite:")
+	require.Empty(t, checkWritable(path))
+	broken := path + "-other"
+	require.NoError(t, os.Mkdir(broken, 0o700)) // a folder cannot be written as a file, not even by root
+	findings := checkWritable(broken)
+	require.Len(t, findings, 1)
+	require.Equal(t, stateBroken, findings[0].State)
+	require.Contains(t, findings[0].Found, broken+" is not writable")
+}
+
+func TestDoctor_checksTheDiskIfTheDatabaseCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": "sqlite:" + t.TempDir()})
+	require.Equal(t, 1, status)
+	require.Equal(t, stateBroken, found["database"].State)
+	require.Equal(t, stateBroken, found["file access"].State)
 }

@@ -170,7 +170,7 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 			fmt.Fprintf(&b, "  "+format+"\n", append([]any{numberWithNoun(n, noun)}, args...)...)
 		}
 	}
-	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, org.Name, org.ID, numberWithNoun(s.Rows, "row"))
+	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, plainText(org.Name), org.ID, numberWithNoun(s.Rows, "row"))
 	line(s.Videos, "video", "%s")
 	line(s.New, "new video", "%s")
 	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")

@@ -44,7 +44,7 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 			return err
 		}
 		_, err = fmt.Fprintln(p.Stdout, link)
-		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", org.Name, token.ID)
+		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", plainText(org.Name), token.ID)
 		return errors.Join(err, errNote)
 	})
 }

@@ -12,13 +12,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -65,7 +68,41 @@ func run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	return addLoginAdvice(parsed.Run())
+	return addLoginAdvice(nameFlags(parsed.Run(), parsed.Flags()))
+}
+
+// nameFlags returns a UsageError that names the flags with wrong values, if err is the server's answer that these values are invalid. It returns other
+// errors unchanged. The command line does not check such values, because a newer server can accept more of them.
+func nameFlags(err error, flags []*kong.Flag) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadRequest || len(refused.Errors) == 0 {
+		return err
+	}
+	texts := make([]string, len(refused.Errors))
+	for i, fault := range refused.Errors {
+		member := ""
+		switch {
+		case fault.Name != nil:
+			member = *fault.Name
+		case fault.Pointer != nil:
+			member = strings.TrimPrefix(*fault.Pointer, "/")
+		}
+		sent := slices.IndexFunc(flags, func(f *kong.Flag) bool { return memberOf(f) == member })
+		if sent < 0 { // no flag has the fault, but for example a link
+			return err
+		}
+		texts[i] = "--" + flags[sent].Name + strings.TrimPrefix(fault.Detail, member)
+	}
+	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
+}
+
+// memberOf returns the name of the API's parameter or member in which a command sends the value of the flag. It is in the tag api if it is not the name
+// of the flag.
+func memberOf(f *kong.Flag) string {
+	if name := f.Tag.Get("api"); name != "" {
+		return name
+	}
+	return strings.ReplaceAll(f.Name, "-", "_")
 }
 
 // databaseCommand has the settings of the database. It is embedded in the commands that use the database.

@@ -133,7 +133,7 @@ func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, re
 		return writeJSON(p.Stdout, n)
 	}
 	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %s, %s and %s.\nThe migration needs one request for each video and collection.\n",
-		from.Name, numberWithNoun(n.Collections, "collection"), numberWithNoun(n.Accounts, "account"), numberWithNoun(n.Videos, "video"))
+		plainText(from.Name), numberWithNoun(n.Collections, "collection"), numberWithNoun(n.Accounts, "account"), numberWithNoun(n.Videos, "video"))
 	return err
 }
 
@@ -148,7 +148,7 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 			fmt.Fprintf(&b, "  "+format+"\n", append([]any{numberWithNoun(n, noun)}, args...)...)
 		}
 	}
-	fmt.Fprintf(&b, "Copied to %s (%s):\n", org.Name, org.ID)
+	fmt.Fprintf(&b, "Copied to %s (%s):\n", plainText(org.Name), org.ID)
 	line(int64(s.Collections), "collection", "%s, %d new", s.NewCollections)
 	line(int64(s.Protected), "collection", "%s made private: set a password to protect it again")
 	line(int64(s.Accounts), "tracked account", "%s")

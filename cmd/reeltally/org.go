@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -44,7 +45,13 @@ type orgCreate struct {
 
 // Run creates the organisation and prints its id.
 func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
+	if err := store.CheckName("organisation", c.Name); err != nil {
+		return boot.UsageError{Err: fmt.Errorf("--name: %w", err)}
+	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
+		if err := c.warnOfSameName(ctx, p.Stderr, st); err != nil {
+			return err
+		}
 		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
 		if err != nil {
 			return err
@@ -55,9 +62,24 @@ func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
 			}{o.ID})
 		}
 		_, err = fmt.Fprintf(p.Stdout, "Created organisation %s: %s (tier %s, subscription %s)\nTo create a token for it, run: reeltally token create --org %s --name NAME\n",
-			o.Name, o.ID, o.Tier, o.Subscription, o.ID)
+			plainText(o.Name), o.ID, o.Tier, o.Subscription, o.ID)
 		return err
 	})
+}
+
+// warnOfSameName writes a warning if another organisation has the name of the new one.
+func (c *orgCreate) warnOfSameName(ctx context.Context, w io.Writer, st *store.Store) error {
+	orgs, err := st.Organisations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range orgs {
+		if o.Name == strings.TrimSpace(c.Name) {
+			_, err := fmt.Fprintf(w, "Another organisation has the name %s too: %s. Other commands need the id of the organisation they work with.\n", plainText(o.Name), o.ID)
+			return err
+		}
+	}
+	return nil
 }
 
 type orgList struct {
@@ -117,7 +139,7 @@ func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has tier %s.\n", org.Name, org.ID, c.Tier)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has tier %s.\n", plainText(org.Name), org.ID, c.Tier)
 		return err
 	})
 }
@@ -143,7 +165,7 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has subscription %s.\n", org.Name, org.ID, c.Subscription)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has subscription %s.\n", plainText(org.Name), org.ID, c.Subscription)
 		return err
 	})
 }
@@ -165,7 +187,7 @@ func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 		if err := st.SetOperator(ctx, org.ID, c.Operator == "yes"); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has operator %s.\n", org.Name, org.ID, c.Operator)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has operator %s.\n", plainText(org.Name), org.ID, c.Operator)
 		return err
 	})
 }
@@ -202,7 +224,8 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeTable writes rows in aligned columns. The first row is the heading.
+// writeTable writes rows in aligned columns. The first row is the heading. It removes control characters from the cells, because names come from
+// other people.
 func writeTable(w io.Writer, rows [][]any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
@@ -210,7 +233,7 @@ func writeTable(w io.Writer, rows [][]any) error {
 			if i > 0 {
 				_, _ = fmt.Fprint(t, "\t")
 			}
-			_, _ = fmt.Fprint(t, cell)
+			_, _ = fmt.Fprint(t, plainText(fmt.Sprint(cell)))
 		}
 		_, _ = fmt.Fprintln(t)
 	}

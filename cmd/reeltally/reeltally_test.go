@@ -168,7 +168,8 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		wants  []string
 	}{
 		{"org create", 2, []string{"--name"}},
-		{"org create --name= ", 1, []string{"1 to 100"}},
+		{"org create --name= ", 2, []string{"--name", "1 to 100"}},
+		{"token create --name= --org " + unknownID, 2, []string{"--name", "1 to 100"}},
 		{"org create --name N --tier gold", 2, []string{"--tier", `"premium"`, `"gold"`}},
 		{"org create --name N --subscription maybe", 2, []string{"--subscription", `"maybe"`}},
 		{"org set-tier nonsense basic", 1, []string{"no such organisation", "nonsense"}},
@@ -278,7 +279,8 @@ func TestCommands_acceptTheNameOfAnOrganisation(t *testing.T) {
 	operator := newCommandRunner(t, url)
 	operator("org", "create", "--name=Northwind Studio")
 	operator("org", "create", "--name=Twin")
-	operator("org", "create", "--name=Twin")
+	status, _, warning := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "org", "create", "--name=Twin")
+	require.Zero(t, status, warning)
 	require.Contains(t, operator("org", "set-tier", "Northwind Studio", "basic"), "tier basic")
 	require.Contains(t, operator("org", "set-subscription", "Northwind Studio", "none"), "subscription none")
 	require.Contains(t, operator("token", "list", "--org=Northwind Studio"), "SCOPES")

@@ -139,3 +139,29 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	require.NotContains(t, lines.String(), `"points`, "if an export has no history points, its log must not mention points")
 	require.NotContains(t, lines.String(), "\x1b")
 }
+
+func TestNames_areShownWithoutControlCharacters(t *testing.T) {
+	t.Parallel()
+	_, operator := newDatabase(t)
+	const name = "A\x1b[31m\rB\nC"
+	for _, command := range [][]string{{"org", "create", "--name", name}, {"token", "create", "--org", name, "--name", name}, {"org", "list"}, {"token", "list", "--org", name},
+		{"org", "set-tier", name, "basic"}, {"org", "set-operator", name, "yes"}, {"login-link", "--org", name}} {
+		status, stdout, stderr := operator(command...)
+		require.Zero(t, status, stderr)
+		require.NotContains(t, stdout+stderr, "\x1b", command)
+		require.NotContains(t, stdout+stderr, "\r", command)
+		require.Contains(t, stdout+stderr, "A[31m B C", command)
+	}
+}
+
+func TestOrgCreate_warnsIfAnotherOrganisationHasTheName(t *testing.T) {
+	t.Parallel()
+	_, operator := newDatabase(t)
+	status, stdout, stderr := operator("org", "create", "--name", " N ")
+	require.Zero(t, status, stderr)
+	require.Contains(t, stdout, "Created organisation N")
+	require.Regexp(t, `Another organisation has the name N too: [0-9a-f-]{36}\.`, stderr)
+	status, _, stderr = operator("org", "create", "--name", "n")
+	require.Zero(t, status, stderr)
+	require.Empty(t, stderr)
+}

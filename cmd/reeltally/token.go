@@ -44,6 +44,9 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
 	}
+	if err := store.CheckName("token", c.Name); err != nil {
+		return boot.UsageError{Err: fmt.Errorf("--name: %w", err)}
+	}
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
 		if err != nil {
@@ -62,7 +65,7 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 		if _, err := fmt.Fprintln(p.Stdout, secret); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, t.Name, org.Name, describeValidity(t))
+		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, plainText(t.Name), plainText(org.Name), describeValidity(t))
 		return err
 	})
 }

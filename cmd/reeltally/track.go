@@ -120,7 +120,7 @@ func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
 
 type accountsTrack struct {
 	trackCommand
-	Type client.TrackingType `name:"type" placeholder:"TYPE" help:"Which videos of the accounts to track: latest_30, latest_200, new_only or all. Without it, latest_30."`
+	Type client.TrackingType `name:"type" api:"tracking_type" placeholder:"TYPE" help:"Which videos of the accounts to track: latest_30, latest_200, new_only or all. Without it, latest_30."`
 }
 
 // Help returns the text that --help shows below the summary of the command.

@@ -100,7 +100,7 @@ type videosList struct {
 	Username       string             `placeholder:"HANDLE" help:"Only videos of the account with this handle."`
 	Collection     []string           `sep:"none" placeholder:"NAME|ID" help:"Only videos of this collection. Repeat it for several collections."`
 	Hashtag        string             `placeholder:"TAG" help:"Only videos whose caption contains this hashtag."`
-	Search         string             `short:"q" placeholder:"TEXT" help:"Only videos whose caption contains each word of this text, also inside a longer word."`
+	Search         string             `short:"q" api:"q" placeholder:"TEXT" help:"Only videos whose caption contains each word of this text, also inside a longer word."`
 	FetchStatus    client.FetchStatus `placeholder:"STATUS" help:"Only videos with this state of fetching, for example ok."`
 	IncludeRemoved bool               `help:"Also stopped videos."`
 	OrderBy        client.VideoOrder  `placeholder:"MEMBER" help:"Member to sort by, for example latest_views, uploaded_at or views_gained_7d. Without it, latest_updated_at."`
@@ -353,7 +353,7 @@ func (c *videosWatch) printCounts(w io.Writer, v client.Video, lastPrinted, coun
 	if c.JSON {
 		return writeJSON(w, v)
 	}
-	line := []string{time.Now().Format(time.DateTime), plainText(v.AdLink)}
+	line := []string{time.Now().UTC().Format(time.DateTime) + " UTC", plainText(v.AdLink)}
 	for _, metric := range watchedMetrics {
 		n, known := counts[metric]
 		if !known {

@@ -99,6 +99,16 @@ func TestParse_versionFlagPrintsTheVersionOfEachProgram(t *testing.T) {
 	}
 }
 
+func TestParse_failsIfTheVersionCannotBePrinted(t *testing.T) {
+	t.Parallel()
+	reader, closed := io.Pipe()
+	require.NoError(t, reader.CloseWithError(errors.New("no space left on device")))
+	var stderr bytes.Buffer
+	p := boot.Process{Name: "program", Args: []string{"--version"}, Env: func(string) (string, bool) { return "", false }, Stdout: closed, Stderr: &stderr}
+	require.Equal(t, 1, boot.Run(t.Context(), p, printSettings))
+	require.Contains(t, stderr.String(), "no space left on device")
+}
+
 func TestSecret_hidesValueInLogsAndErrors(t *testing.T) {
 	t.Parallel()
 	out := boottest.NewOutput()

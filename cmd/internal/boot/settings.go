@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -38,6 +39,8 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	switch {
 	case exited:
 		return nil, ErrHelpShown
+	case errors.As(err, new(printError)):
+		return nil, err
 	case err != nil:
 		return nil, UsageError{addVariable(parser.Model, err)}
 	}
@@ -49,8 +52,23 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 
 // versionFlag has the flag --version, which prints the name and the version of the program.
 type versionFlag struct {
-	Version kong.VersionFlag `help:"Print the version."`
+	Version versionRequest `help:"Print the version."`
 }
+
+// versionRequest is the value of the flag --version. Unlike kong.VersionFlag, it reports that the version could not be written.
+type versionRequest bool
+
+// BeforeReset prints the version and ends the parsing.
+func (versionRequest) BeforeReset(app *kong.Kong, vars kong.Vars) error {
+	if _, err := fmt.Fprintln(app.Stdout, vars["version"]); err != nil {
+		return printError{err}
+	}
+	app.Exit(0)
+	return nil
+}
+
+// printError is the error of writing the version to standard output.
+type printError struct{ error }
 
 // Description returns an option for Parse that shows the text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
