@@ -179,8 +179,10 @@ func diskFinding(folder string, free uint64, writeErr error) finding {
 	case errors.Is(writeErr, os.ErrPermission) || errors.Is(writeErr, syscall.EROFS):
 		return finding{"disk", stateBroken, fmt.Sprintf("the folder %s is not writable", folder),
 			"Let the user that runs ReelTally write to this folder: SQLite creates additional files beside the database."}
-	case writeErr != nil:
+	case errors.Is(writeErr, syscall.ENOSPC):
 		return finding{"disk", stateBroken, fmt.Sprintf("%s, and writing failed: %v", found, writeErr), "Free some disk space: SQLite cannot write to a full disk."}
+	case writeErr != nil:
+		return finding{"disk", stateBroken, fmt.Sprintf("writing to the folder %s failed: %v", folder, writeErr), "Check the folder and its disk."}
 	case free < minFreeDisk:
 		return finding{"disk", stateWarning, found, "Free some disk space: SQLite cannot write to a full disk."}
 	}

@@ -271,6 +271,7 @@ func TestDoctor_failsIfTheDatabaseIsNotWritable(t *testing.T) {
 		{2 * gib, nil, stateOK, ""},
 		{gib / 2, nil, stateWarning, "Free some disk space"},
 		{0, syscall.ENOSPC, stateBroken, "Free some disk space"},
+		{2 * gib, syscall.EIO, stateBroken, "Check the folder"},
 		{2 * gib, syscall.EACCES, stateBroken, "write to this folder"},
 		{2 * gib, syscall.EROFS, stateBroken, "write to this folder"},
 	} {

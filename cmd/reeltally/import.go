@@ -46,7 +46,7 @@ func (importCommand) Help() string {
 func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	columns := transfer.Columns{Map: c.Map, IgnoreUnknown: c.IgnoreUnknown}
 	if err := columns.Check(); err != nil {
-		return boot.UsageError{Err: fmt.Errorf("--map: %w", err)}
+		return boot.UsageError{Err: err}
 	}
 	in, size, err := c.openFile(p)
 	if err != nil {

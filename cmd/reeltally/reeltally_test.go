@@ -194,7 +194,7 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		{"import --org Unknown reeltally_test.go", 1, []string{"no such organisation: Unknown"}},
 		{"import reeltally_test.go", 2, []string{"--org"}},
 		{"import --org N missing.csv", 1, []string{"missing.csv"}},
-		{"import --org N --map a=b reeltally_test.go", 2, []string{"--map", `"b"`, "views"}},
+		{"import --org N --map a=b reeltally_test.go", 2, []string{"program: --map a=b: the field", `"b"`, "views"}},
 		{"export --org " + unknownID, 1, []string{"no such organisation", unknownID}},
 		{"export --org N --format xml", 2, []string{"--format", `"xml"`, "jsonl"}},
 		{"export --org N --from 2026-02-30", 2, []string{"2026-02-30", "YYYY-MM-DD"}},

@@ -259,6 +259,9 @@ func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 
 // duplicateColumnError returns the error for two columns of a file that have the same field.
 func duplicateColumnError(f field, first, second string) error {
+	if strings.TrimSpace(first) == strings.TrimSpace(second) { // --map would ignore both
+		return fmt.Errorf("%q occurs twice: rename or remove one of the two in the file", truncateText(first))
+	}
 	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncateText(first), truncateText(second), f, truncateText(second))
 }
 

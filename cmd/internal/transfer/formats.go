@@ -243,16 +243,24 @@ var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?
 // clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. This time is in UTC.
 var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04PM"}
 
+// minYear is the first year of accepted dates.
+const minYear = 1971
+
 // parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date such as
 // 03/04/2026, which has two possible meanings.
 func parseInstant(text string, f DateFormat) (store.Instant, error) {
+	tooEarly := false
 	for _, format := range timeFormats {
-		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
+		if t, err := time.Parse(format, text); err == nil && t.Year() >= minYear {
 			return store.InstantOf(t), nil
+		} else if err == nil {
+			tooEarly = true
 		}
 	}
-	if t, ok := parseNumericDate(text, f); ok && t.Year() > 1970 {
+	if t, ok := parseNumericDate(text, f); ok && t.Year() >= minYear {
 		return store.InstantOf(t), nil
+	} else if ok || tooEarly {
+		return 0, fmt.Errorf("%q; the year must be %d or later, because programs write 1970-01-01 for an unknown date: leave the cell empty if the date is unknown", truncateText(text), minYear)
 	}
 	if f == "" {
 		return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", truncateText(text))

@@ -32,6 +32,8 @@ func TestImport_readsCommonFormats(t *testing.T) {
 		"CSV with tabs, blank lines":                       "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
 		"no line break at the end":                         "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
 		"whole numbers with .0":                            "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
+		"a line that names the separator":                  "sep=;\r\nlink;date;views;likes;title\r\n" + videoURL + ";DAY;12;0;\"a, b\"\r\n",
+		"a quoted line that names the separator":           "\xef\xbb\xbf\"SEP=,\"\nlink,date,views,likes\n" + videoURL + ",DAY,12,0\n",
 		"time with a zone":                                 "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
 		"time without a zone":                              "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
 		"date and time":                                    "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
@@ -82,6 +84,8 @@ func TestImport_refusesFilesWithInvalidRows(t *testing.T) {
 		videoURL + ",31.13.2026,1,,,,,":              `"31.13.2026"; it must be like 2026-01-31`,
 		videoURL + ",2026-02-30,1,,,,,":              "2026-02-30",
 		videoURL + ",0000-01-01,1,,,,,":              "0000-01-01",
+		videoURL + ",1970-01-01,1,,,,,":              `date is "1970-01-01"; the year must be 1971 or later`,
+		videoURL + ",01/01/1970,1,,,,,":              `date is "01/01/1970"; the year must be 1971 or later`,
 		videoURL + ",TOMORROW,1,,,,,":                "future",
 		videoURL + ",DAY,-1,,,,,":                    "it must not be negative",
 		videoURL + ",DAY,-0,,,,,":                    "it must not be negative",
@@ -113,6 +117,9 @@ func TestImport_refusesFilesWithInvalidRows(t *testing.T) {
 		var refused *transfer.RefusedError
 		require.ErrorAs(t, err, &refused, row)
 		require.ErrorContains(t, err, "line 3: ", row)
+		require.ErrorContains(t, err, "nothing was imported: 1 row is invalid", row)
+		_, err = runImport(t, db, o, "\n\nsep=,\n"+text)
+		require.ErrorContains(t, err, "line 6: ", row)
 		require.ErrorContains(t, err, want, row)
 		_, err = o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
 		require.ErrorIs(t, err, store.ErrNotFound, "nothing was imported")
@@ -133,6 +140,7 @@ func TestImport_refusesFilesWithInvalidFormat(t *testing.T) {
 		"l\xffnk,date\n":                                     "UTF-8",
 		"date,views\n":                                       "no column has the video's link",
 		"link,date,watch count\n":                            `column "watch count" is not known`,
+		"link,views,views\n":                                 `"views" occurs twice: rename or remove one of the two in the file`,
 		"link,url,date\n":                                    `columns "link" and "url" both mean link`,
 		"link,date,views\n\"a,2026-01-01,1\n":                "line 2, column 17: wrong quoting",
 		"link,date,views\na\"b,2026-01-01,1\n":               "wrong quoting",
@@ -150,7 +158,7 @@ func TestImport_refusesFilesWithInvalidFormat(t *testing.T) {
 	}
 	for object, want := range map[string]string{
 		`{"link":"` + videoURL + `","views":[1]}`:               "views is a list or an object",
-		`{"link":"` + videoURL + `","link":"` + videoURL + `"}`: `columns "link" and "link" both mean link`,
+		`{"link":"` + videoURL + `","link":"` + videoURL + `"}`: `"link" occurs twice: rename or remove one of the two in the file`,
 		`{"link":"` + videoURL + `","title":"\ud800"}`:          "title has an invalid Unicode escape",
 		`{"link":"` + videoURL + `","title":"` + "\xff" + `"}`:  "the row is not UTF-8",
 		`{"link" "x"}`: "the row is not valid JSON", `{link:1}`: "the row is not valid JSON", `{"link":"x",}`: "the row is not valid JSON", `{"link":"x"]`: "the row is not valid JSON",

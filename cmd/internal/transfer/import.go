@@ -82,7 +82,11 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nothing was imported: %d rows are invalid (skip invalid rows with --skip-bad FILE)", e.Total)
+	count := "1 row is"
+	if e.Total != 1 {
+		count = fmt.Sprintf("%d rows are", e.Total)
+	}
+	fmt.Fprintf(&b, "nothing was imported: %s invalid (skip invalid rows with --skip-bad FILE)", count)
 	for _, r := range e.Rows {
 		fmt.Fprintf(&b, "\n  line %d: %s", r.Line, r.Reason)
 	}

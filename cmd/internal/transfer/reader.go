@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -70,8 +71,10 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		_, _ = in.Discard(3)
 	}
+	line := 1 // number of the current line
 	start, err := in.Peek(1)
 	for err == nil && bytes.ContainsAny(start, " \t\r\n") {
+		line += bytes.Count(start, []byte("\n"))
 		_, _ = in.Discard(1)
 		start, err = in.Peek(1)
 	}
@@ -81,25 +84,37 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	case err != nil:
 		return nil, err
 	case start[0] == '{':
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), lines: true}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), lines: true, line: line}, nil
 	case start[0] == '[':
 		_, _ = in.Discard(1)
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings()}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), line: line}, nil
 	}
-	return newCSVReader(in, l, c)
+	return newCSVReader(in, l, c, line)
 }
 
 type csvReader struct {
 	csv    *csv.Reader
 	limit  *rowLimiter
 	fields []field // field of each column
+	lines  int     // number of lines before the first line that csv reads
 }
 
-// newCSVReader reads the first line of a CSV file and returns a reader of the rows that follow.
-func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error) {
-	r := &csvReader{csv: csv.NewReader(in), limit: l}
+// separatorLine matches the line with which a CSV file for Excel can begin. The line names the separator of the columns.
+var separatorLine = regexp.MustCompile(`^"?(?i:sep)=([,;\t])"?\r?\n`)
+
+// newCSVReader reads the line with the column names of a CSV file and returns a reader of the rows that follow. The first line that in returns has the
+// given number.
+func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns, firstLine int) (*csvReader, error) {
+	r := &csvReader{csv: csv.NewReader(in), limit: l, lines: firstLine - 1}
 	r.csv.ReuseRecord = true
-	r.csv.Comma = columnSeparator(in)
+	head, _ := in.Peek(maxSeparatorLine)
+	if named := separatorLine.FindSubmatch(head); named != nil {
+		r.csv.Comma = rune(named[1][0])
+		r.lines++
+		_, _ = in.Discard(len(named[0])) // no error is possible: Peek has read these bytes
+	} else {
+		r.csv.Comma = columnSeparator(in)
+	}
 	names, err := r.csv.Read()
 	if err != nil {
 		return nil, r.csvError(err)
@@ -114,6 +129,9 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 	}
 	return r, nil
 }
+
+// maxSeparatorLine is the maximum number of bytes of a line that separatorLine matches.
+const maxSeparatorLine = 16
 
 // columnSeparator returns the sign that separates the columns: the comma, the semicolon or the tab. It looks for this sign in the first line.
 // Spreadsheets write semicolons in countries with a decimal comma.
@@ -132,8 +150,9 @@ func columnSeparator(in *bufio.Reader) rune {
 func (r *csvReader) csvError(err error) error {
 	if parseErr, ok := errors.AsType[*csv.ParseError](err); ok {
 		if errors.Is(parseErr.Err, csv.ErrQuote) || errors.Is(parseErr.Err, csv.ErrBareQuote) {
-			return fileErrorf("line %d, column %d: wrong quoting: put a cell with a quote in quotes, and double the quote inside", parseErr.Line, parseErr.Column)
+			return fileErrorf("line %d, column %d: wrong quoting: put a cell with a quote in quotes, and double the quote inside", parseErr.Line+r.lines, parseErr.Column)
 		}
+		parseErr.Line, parseErr.StartLine = parseErr.Line+r.lines, parseErr.StartLine+r.lines
 		return fileError{parseErr}
 	}
 	return fileError{err}
@@ -150,6 +169,7 @@ func (r *csvReader) next() (line int, v values, err error) {
 		return 0, v, r.csvError(err)
 	}
 	line, _ = r.csv.FieldPos(0)
+	line += r.lines
 	if err != nil {
 		return line, v, fmt.Errorf("the row has %d cells, but the first line has %d cells", len(cells), len(r.fields))
 	}
@@ -181,9 +201,6 @@ type jsonReader struct {
 // encoding/json cannot find the end of an invalid object.
 func (r *jsonReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
-	if r.line == 0 {
-		r.line = 1
-	}
 	found, err := r.skipToObject()
 	if err != nil {
 		return r.line, v, err

@@ -137,7 +137,11 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		pool.SetMaxOpenConns(conns)
 		pool.SetMaxIdleConns(conns)
 		c.pools = append(c.pools, pool)
-		if err := awaitUnlocked(ctx, pool); err != nil {
+		err = awaitUnlocked(ctx, pool)
+		if se, ok := errors.AsType[*sqlitedriver.Error](err); ok && se.Code()&0xff == sqlite3.SQLITE_READONLY {
+			return nil, fmt.Errorf("cannot open the SQLite file %s: the file and its folder must be writable: %w", d.path, err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("cannot open the SQLite file %s: %w", d.path, err)
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watchPool(pool, o, d.name())}}, gormConfig(o))
