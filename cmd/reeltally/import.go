@@ -121,7 +121,7 @@ func (b *badRows) open() (err error) {
 	if b.path == "" || b.opened {
 		return nil
 	}
-	b.stream, err = os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // the operator names the file
+	b.stream, err = os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	b.opened = err == nil
 	return err
 }

@@ -31,7 +31,7 @@ func TestOutput_isWrittenDirectlyIfItIsNoRegularFile(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 		received := make(chan []byte, 1)
 		go func() {
-			data, _ := os.ReadFile(pipe) //nolint:gosec // the test made the pipe
+			data, _ := os.ReadFile(pipe)
 			received <- data
 		}()
 		status, _, stderr := operator(append(command, "--out", pipe)...)

@@ -34,7 +34,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	if err != nil {
 		// The error of a duration that is too long is the same as that of a text that is no duration. So parse the text again with short numbers.
 		if _, err := time.ParseDuration(digits.ReplaceAllString(hours, "1")); err == nil {
-			return 0, fmt.Errorf("%q is too long: the maximum is %s", s, words.Duration(math.MaxInt64/day*day))
+			return 0, fmt.Errorf("%q is too long: the maximum is %s", s, words.Duration(time.Duration(math.MaxInt64).Truncate(day)))
 		}
 		return 0, fmt.Errorf("%q is not a duration; write for example 90s, 30m, 12h, 30d or 2w", s)
 	}
