@@ -182,7 +182,7 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// For a batch of videos, Plan returns two plans, the preferred one first: one calls videos.list, and the other calls batchGetStats, which
+// Plan returns two plans for a batch of videos, the preferred one first: one calls videos.list, and the other calls batchGetStats, which
 // has its own budget. videos.list is preferred if details are needed, or if an earlier fetch of a video failed. If details are needed,
 // the plan with videos.list has a second unit, for the handles of the channels. While YouTube refuses batchGetStats, Plan returns only
 // the plan with videos.list.
