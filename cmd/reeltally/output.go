@@ -43,8 +43,11 @@ func openOutput(p boot.Process, name string) (output, error) {
 	if name == "" || name == standardStream {
 		return output{stream: nopCloser{p.Stdout}}, nil
 	}
+	refusal := fmt.Errorf("%s belongs to a SQLite database, which would be destroyed: choose another name", name)
 	info, err := os.Stat(name)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && isSQLiteFile(name): // for example the -wal file of a database that no program uses now
+		return output{}, refusal
 	case errors.Is(err, os.ErrNotExist):
 		path, err := followLinks(name)
 		return output{path: path}, err
@@ -57,7 +60,7 @@ func openOutput(p boot.Process, name string) (output, error) {
 	}
 	if info.Mode().IsRegular() {
 		if isSQLiteFile(name) {
-			return output{}, fmt.Errorf("%s belongs to a SQLite database, which would be destroyed: choose another name", name)
+			return output{}, refusal
 		}
 		path, err := filepath.EvalSymlinks(name)
 		return output{path: path}, err

@@ -82,7 +82,7 @@ func TestOutput_refusesTheDatabaseAndFolders(t *testing.T) {
 		dir := t.TempDir()
 		link := filepath.Join(dir, "link")
 		require.NoError(t, os.Symlink(database, link))
-		for _, name := range []string{database, link} {
+		for _, name := range []string{database, link, database + "-wal", database + "-shm"} {
 			status, _, stderr := operator(append(command, "--out", name)...)
 			require.Equal(t, 1, status)
 			require.Contains(t, stderr, name+" belongs to a SQLite database")
