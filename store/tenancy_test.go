@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -158,6 +159,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
+			db.Clock.Advance(time.Second) // so that a method that stores the current time changes rows
 			return a
 		}
 		readers := newCallers()

@@ -354,6 +354,9 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
 	}},
+	"RenewKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		return newAnswer(o.RenewKey(ctx, "TrackVideo", x.key))
+	}},
 	"ReleaseKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.ReleaseKey(ctx, "TrackVideo", x.key))
 	}},
