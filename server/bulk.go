@@ -228,9 +228,9 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response, each in one or two sentences: some videos or accounts are not fetched, smaller requests
-// are fetched before this large one, or some links were sent more than once. started is the number of videos or accounts that are fetched
-// because of this request, and pending is the number of those that are saved but not fetched.
+// warnings returns the warnings of the response. There are three: some videos or accounts are not fetched, smaller requests are fetched before
+// this large one, and some links were sent more than once. The number started says how many videos or accounts this request lets the collector
+// fetch. The number pending says how many are saved but not fetched.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
 	switch beyond := plan.accepted - plan.enqueue; {

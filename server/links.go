@@ -108,8 +108,8 @@ func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw stri
 }
 
 // parseLinks parses links and returns the results in the order of urls. requiredKind says whether the links must lead to videos or to
-// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. The error is an error
-// of the database or of ctx.
+// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. It returns an
+// error only if the database failed or ctx has ended.
 func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link

@@ -45,7 +45,7 @@ func (r *probeReport) sentPairs() int {
 	return n
 }
 
-// formatPage returns the text of docs/evidence/tenancy.md.
+// formatPage returns the report as the document docs/evidence/tenancy.md.
 func (r *probeReport) formatPage(duration time.Duration, machine string) string {
 	operations := map[string]bool{}
 	for field := range r.fields {

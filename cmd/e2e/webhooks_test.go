@@ -137,8 +137,8 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// killProcessesDuring calls doWork. Meanwhile, it kills and restarts a process n times: the processes with the given names, in turn. Between two kills,
-// it waits until the receiver has got some events, so that the kills are distributed over the whole time.
+// killProcessesDuring calls doWork. Until doWork ends, it kills a process and starts it again, n times. It takes the processes in names in turn. Between
+// two kills, it waits until the receiver has got some events, so that the kills are distributed over the whole time.
 func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})

@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. The curve depends on the account that is derived from the video id. It does not
-// depend on an author from a request, so earlier requests cannot change the counts.
+// growthCurve returns the random growth curve of a video. The curve depends only on the seed and the arguments. The sandbox derives the account
+// from the video id, so that an author in an earlier request cannot change the counts.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)

@@ -23,8 +23,8 @@ const (
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
-// convertResponse converts the API's HTTP response into the result of a tool call. The result has the data once, as structured content, and
-// a summary in one line as text. fieldNames has the members to keep in each entry of a list; nil means all members.
+// convertResponse converts the API's HTTP response into the result of a tool call. The structured content of the result has
+// the data. The text of the result has only a summary in one line. fieldNames has the members to keep in each entry of a list; nil means all members.
 func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {

@@ -13,12 +13,10 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -363,98 +361,6 @@ func (v *visit) executeTemplate(status int, templateFile, definitionName string,
 	v.w.WriteHeader(status)
 	_, err = out.WriteTo(v.w)
 	return err
-}
-
-// renderError sends the page for an error. It logs an error that is not a *Problem. If the error has status 401, because the session is not valid,
-// it redirects the visitor to the sign-in page instead.
-func (v *visit) renderError(err error) {
-	problem, ok := errors.AsType[*Problem](err)
-	if !ok {
-		v.Logger.ErrorContext(v.r.Context(), "a request for a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
-		problem = &Problem{Status: http.StatusInternalServerError, Title: "Internal error",
-			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
-	}
-	if problem.Status == http.StatusUnauthorized {
-		v.id = store.Identity{}
-		if err := v.askToSignIn(); err != nil {
-			v.Logger.ErrorContext(v.r.Context(), "cannot render the sign-in page", "error", err)
-		}
-		return
-	}
-	v.setRetryAfter(problem)
-	if strings.HasPrefix(v.r.URL.Path, "/c/") {
-		v.renderShareError(problem)
-		return
-	}
-	if problem.Status == http.StatusNotFound {
-		problem = errNotFound
-	}
-	v.refused = nil // the page shows only the problem
-	if err := v.renderPage(problem.Status, "problem", "", problem.Title, problemPage{problem, v.pageToReturnTo(problem)}); err != nil {
-		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
-	}
-}
-
-// problemPage is the data for the template of an error page.
-type problemPage struct {
-	*Problem
-	Back string // path and query of the page that contained the form or link; "" if it is not known or is the overview
-}
-
-// pageToReturnTo returns the path and the query of the page that contained the form or the link of this request. It returns "" if the page is
-// not known, or if it is the overview, to which each error page has a link. Visitors without a session also get "".
-func (v *visit) pageToReturnTo(problem *Problem) string {
-	if v.id.Organisation.Name == "" {
-		return ""
-	}
-	requested := v.r.URL.RequestURI()
-	back := cmp.Or(v.back, v.refererPage())
-	switch {
-	case problem == errNotFound: // the page at the path of the request may not exist either
-	case v.r.Method == http.MethodPost:
-		back = cmp.Or(back, v.nearestPage(v.r.URL.EscapedPath()))
-	case back == "" || back == requested: // without its query, the page may have no error
-		back = v.r.URL.EscapedPath()
-	}
-	if back == "/" || back == requested && v.r.Method == http.MethodGet {
-		return ""
-	}
-	return back
-}
-
-// refererPage returns the path and the query of the page whose link or form caused this request, without the base path of the dashboard. The
-// browser sends the page's URL in the header Referer. The result is "" if the page is not known, or if it is the overview.
-func (v *visit) refererPage() string {
-	u, err := url.Parse(v.r.Referer())
-	if err == nil && u.Host != "" && (u.Host == v.r.Host || u.Host == v.host) {
-		if from, ok := strings.CutPrefix(localPath(u.RequestURI()), v.base); ok && v.nearestPage(from) != "/" {
-			return v.nearestPage(from)
-		}
-	}
-	return ""
-}
-
-// nearestPage returns target if it is the path of a page for signed-in visitors, with or without a query. Otherwise it returns the path of the
-// next page above it: for the target of a form, such as /settings/token, this is the page with the form. The last page above is the overview.
-func (v *visit) nearestPage(target string) string {
-	u, err := url.Parse(target)
-	if err != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/setup") {
-		return "/"
-	}
-	for u.Path != "/" {
-		if _, pattern := v.mux.Handler(&http.Request{Method: http.MethodGet, URL: u}); pattern != noPage {
-			return u.RequestURI()
-		}
-		u = &url.URL{Path: path.Dir(u.Path)}
-	}
-	return "/"
-}
-
-// setRetryAfter sets the header Retry-After if the problem says when the visitor can retry.
-func (v *visit) setRetryAfter(problem *Problem) {
-	if problem.RetryAfter > 0 {
-		v.w.Header().Set("Retry-After", fmt.Sprint(int((problem.RetryAfter+time.Second-1)/time.Second)))
-	}
 }
 
 // redirectTo redirects the browser to pagePath, a path that can have a query.

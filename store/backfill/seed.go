@@ -405,8 +405,8 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// addPoints adds the rows of a video's points to l. For the days before firstDailyDay, it adds only one weekly point for each week, as the retention
-// job does.
+// addPoints adds the rows of a video's points to l. From firstDailyDay on, it adds a point for each day. For earlier days, it adds
+// only one point for each week, because the retention job also keeps only one.
 func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
 	oldest := l.firstDailyDay()
 	var known store.Counts // the last known counts in the week of the point p, including the counts of p

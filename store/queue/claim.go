@@ -194,8 +194,8 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That index does not return the rows in the order of the
-		// column "turn".
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. The rows are needed in the order of
+		// the column "turn", and that index has another order.
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by

@@ -185,7 +185,7 @@ type quietExporter struct {
 	lost   int       // number of spans that could not be sent since the last log line
 }
 
-// ExportSpans sends spans. It logs errors itself and always returns nil.
+// ExportSpans sends spans to the receiver. If that fails, it logs the error and returns nil.
 func (e *quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {

@@ -381,8 +381,8 @@ func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[vid
 	}
 }
 
-// DefaultDir returns the default folder for the downloaded data of a migration into the given organisation. The path is relative to the current
-// folder.
+// DefaultDir returns the folder in which a migration stores the data that it downloads, if the user names no other. Each organisation that gets the
+// data has its own folder, in the current folder.
 func DefaultDir(organisationID uuid.UUID) string {
 	return filepath.Join(".", "reeltally-migrate-"+organisationID.String())
 }
