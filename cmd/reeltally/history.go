@@ -14,12 +14,17 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-type videosHistory struct {
+// historyCommand has the options of all commands that print a history.
+type historyCommand struct {
 	apiCommand
+	Days int  `default:"30" placeholder:"N" help:"How many days, up to 90, or up to 730 for the tier premium."`
+	JSON bool `name:"json" help:"Print one JSON object a day, as the API returns it, the newest first."`
+}
+
+type videosHistory struct {
+	historyCommand
 	Video  string `arg:"" help:"Id or link of the video."`
 	Metric string `default:"views" enum:"views,likes,comments,shares,bookmarks,engagements" placeholder:"METRIC" help:"Metric of the chart: views, likes, comments, shares, bookmarks or engagements."`
-	Days   int    `default:"30" placeholder:"N" help:"How many days, up to 90, or up to 730 for the tier premium."`
-	JSON   bool   `name:"json" help:"Print one JSON object a day, as the API returns it, the newest first."`
 }
 
 // Help returns the text that --help shows below the summary of the command.
@@ -30,25 +35,10 @@ func (videosHistory) Help() string {
 
 // Run prints the history of a video.
 func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
-	start, err := firstDay(c.Days)
-	if err != nil {
-		return err
+	request := func(api *client.ReelTally, start openapi_types.Date) ([]client.VideoHistoryPoint, error) {
+		return api.GetVideoHistory(ctx, c.Video, client.GetVideoHistoryOptions{StartDate: start})
 	}
-	api, err := c.connect()
-	if err != nil {
-		return err
-	}
-	points, err := api.GetVideoHistory(ctx, c.Video, client.GetVideoHistoryOptions{StartDate: start})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeObjects(p.Stdout, points)
-	}
-	if len(points) == 0 {
-		return writeNoPointsMessage(p.Stdout, c.Days)
-	}
-	return writeChart(p.Stdout, c.Metric, points, func(point client.VideoHistoryPoint) chartPoint {
+	return printHistory(p.Stdout, c.historyCommand, c.Metric, request, func(point client.VideoHistoryPoint) chartPoint {
 		counts := map[string]*int64{"views": point.Views, "likes": point.Likes, "comments": point.Comments, "shares": point.Shares, "bookmarks": point.Bookmarks,
 			"engagements": point.Engagements}
 		return chartPoint{point.Date.Time, counts[c.Metric], point.Interpolated != nil && *point.Interpolated}
@@ -56,15 +46,26 @@ func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
 }
 
 type accountsHistory struct {
-	apiCommand
+	historyCommand
 	Account string `arg:"" help:"Id or link of the account."`
 	Metric  string `default:"followers" enum:"followers,following,views,likes,comments,shares,bookmarks,engagements,videos" placeholder:"METRIC" help:"Metric of the chart: followers, following, views, likes, comments, shares, bookmarks, engagements or videos."`
-	Days    int    `default:"30" placeholder:"N" help:"How many days, up to 90, or up to 730 for the tier premium."`
-	JSON    bool   `name:"json" help:"Print one JSON object a day, as the API returns it, the newest first."`
 }
 
 // Run prints the history of an account.
 func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
+	request := func(api *client.ReelTally, start openapi_types.Date) ([]client.AccountHistoryPoint, error) {
+		return api.GetAccountHistory(ctx, c.Account, client.GetAccountHistoryOptions{StartDate: start})
+	}
+	return printHistory(p.Stdout, c.historyCommand, c.Metric, request, func(point client.AccountHistoryPoint) chartPoint {
+		counts := map[string]*int64{"followers": point.Followers, "following": point.Following, "views": point.Views, "likes": point.Likes, "comments": point.Comments,
+			"shares": point.Shares, "bookmarks": point.Bookmarks, "engagements": point.Engagements, "videos": point.Videos}
+		return chartPoint{point.Date.Time, counts[c.Metric], point.Quality != nil && *point.Quality == client.HistoryQualityInterpolated}
+	})
+}
+
+// printHistory prints a history as a chart, or as JSON with --json. The function request requests the points since a day from the API, and
+// toChartPoint converts a point. metric is the heading of the counts.
+func printHistory[T any](w io.Writer, c historyCommand, metric string, request func(*client.ReelTally, openapi_types.Date) ([]T, error), toChartPoint func(T) chartPoint) error {
 	start, err := firstDay(c.Days)
 	if err != nil {
 		return err
@@ -73,21 +74,17 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	points, err := api.GetAccountHistory(ctx, c.Account, client.GetAccountHistoryOptions{StartDate: start})
+	points, err := request(api, start)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return writeObjects(p.Stdout, points)
+		return writeObjects(w, points)
 	}
 	if len(points) == 0 {
-		return writeNoPointsMessage(p.Stdout, c.Days)
+		return writeNoPointsMessage(w, c.Days)
 	}
-	return writeChart(p.Stdout, c.Metric, points, func(point client.AccountHistoryPoint) chartPoint {
-		counts := map[string]*int64{"followers": point.Followers, "following": point.Following, "views": point.Views, "likes": point.Likes, "comments": point.Comments,
-			"shares": point.Shares, "bookmarks": point.Bookmarks, "engagements": point.Engagements, "videos": point.Videos}
-		return chartPoint{point.Date.Time, counts[c.Metric], point.Quality != nil && *point.Quality == client.HistoryQualityInterpolated}
-	})
+	return writeChart(w, metric, points, toChartPoint)
 }
 
 // firstDay returns the first day of a period that has the given number of days and ends today, in UTC.

@@ -142,38 +142,6 @@ func showAccount(v *visit) error {
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 
-// changeAccount performs the action of a button on the page of an account, and shows the page again.
-func changeAccount(v *visit) error {
-	id, err := v.itemID()
-	if err != nil {
-		return err
-	}
-	var notice string
-	switch v.r.PathValue("action") {
-	case "refresh":
-		notice, err = v.requestRefresh("/refresh/accounts", id)
-	case "stop":
-		notice = "stopped"
-		_, err = v.callAPI(http.MethodDelete, "/accounts/"+id, nil, nil)
-	case "track":
-		notice = "tracked"
-		var account client.Account
-		if err = v.getFromAPI("/accounts/"+id, nil, &account); err == nil {
-			_, err = v.sendJSON(http.MethodPost, "/accounts", client.TrackAccountRequest{Link: account.AccountLink}, nil)
-		}
-	case "collect":
-		notice = "added"
-		err = v.addToCollection("accounts", "account_ids", []string{id})
-	default:
-		return errNotFound
-	}
-	if err != nil {
-		return err
-	}
-	v.redirectTo("/account/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
-	return nil
-}
-
 // IsTracked returns true if the organisation tracks the account itself. It returns false if the organisation tracks only some of the
 // account's videos.
 func (p accountPage) IsTracked() bool { return p.Account.TrackingType != nil && !p.Account.Removed }

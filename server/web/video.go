@@ -148,33 +148,53 @@ func changeIn(points []point, m int, p period) (change *int64, span string) {
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.
 func changeVideo(v *visit) error {
+	return v.changeItem("video", func(path string) (link string, err error) {
+		var video client.Video
+		err = v.getFromAPI(path, nil, &video)
+		return video.AdLink, err
+	})
+}
+
+// changeAccount performs the action of a button on the page of an account, and shows the page again.
+func changeAccount(v *visit) error {
+	return v.changeItem("account", func(path string) (link string, err error) {
+		var account client.Account
+		err = v.getFromAPI(path, nil, &account)
+		return account.AccountLink, err
+	})
+}
+
+// changeItem performs the action of a button on the page of an item, and shows the page again. kind is "video" or "account". The function
+// readLink requests the item from the API by its path, and returns the item's link.
+func (v *visit) changeItem(kind string, readLink func(path string) (link string, err error)) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
 	}
+	list := "/" + kind + "s"
 	var notice string
 	switch v.r.PathValue("action") {
 	case "refresh":
-		notice, err = v.requestRefresh("/refresh/videos", id)
+		notice, err = v.requestRefresh("/refresh"+list, id)
 	case "stop":
 		notice = "stopped"
-		_, err = v.callAPI(http.MethodDelete, "/videos/"+id, nil, nil)
+		_, err = v.callAPI(http.MethodDelete, list+"/"+id, nil, nil)
 	case "track":
 		notice = "tracked"
-		var video client.Video
-		if err = v.getFromAPI("/videos/"+id, nil, &video); err == nil {
-			_, err = v.sendJSON(http.MethodPost, "/videos", client.TrackVideoRequest{Link: video.AdLink}, nil)
+		var link string
+		if link, err = readLink(list + "/" + id); err == nil {
+			_, err = v.sendJSON(http.MethodPost, list, map[string]string{"link": link}, nil)
 		}
 	case "collect":
 		notice = "added"
-		err = v.addToCollection("videos", "video_ids", []string{id})
+		err = v.addToCollection(kind, []string{id})
 	default:
 		return errNotFound
 	}
 	if err != nil {
 		return err
 	}
-	v.redirectTo("/video/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
+	v.redirectTo("/" + kind + "/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
 	return nil
 }
 
@@ -210,7 +230,7 @@ func changeChosenVideos(v *visit) error {
 		}
 	case "collect":
 		notice = "added"
-		err = v.addToCollection("videos", "video_ids", ids)
+		err = v.addToCollection("video", ids)
 	default:
 		return errNotFound
 	}
@@ -221,14 +241,13 @@ func changeChosenVideos(v *visit) error {
 	return nil
 }
 
-// addToCollection adds videos or accounts to the collection that the visitor chose in the form. itemKind is "videos" or "accounts".
-// idsMember is the name of the member of the request body for the ids, for example video_ids.
-func (v *visit) addToCollection(itemKind, idsMember string, ids []string) error {
+// addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account".
+func (v *visit) addToCollection(kind string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
 	}
-	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+itemKind, map[string][]string{idsMember: ids}, nil)
+	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+kind+"s", map[string][]string{kind + "_ids": ids}, nil)
 	return err
 }
 
