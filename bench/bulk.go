@@ -39,20 +39,20 @@ func bulkIDs(series, round int) []string {
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
-		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, withoutHTTP: true, measured: b.newTrackStep(o, seriesNew),
-			limit: b.newCopyInStep("bench_tracked", bulkLinks, func(round int) string {
+		{group: "Bulk", name: fmt.Sprintf("track %d new links, compared with COPY for the same rows", bulkLinks), goal: 2.5, withoutHTTP: true, measured: b.newTrackStep(o, seriesNew),
+			limit: b.newWriteStep("bench_tracked", bulkLinks, func(round int) string {
 				return fmt.Sprintf("SELECT * FROM videos WHERE organisation_id = '%s' AND platform = 'tiktok' AND external_id IN ('%s')",
 					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))
 			})},
-		{group: "Bulk", name: fmt.Sprintf("track %d existing links / %d new links", bulkLinks, bulkLinks), goal: 1.0,
+		{group: "Bulk", name: fmt.Sprintf("track %d existing links, compared with %d new links", bulkLinks, bulkLinks), goal: 1.0,
 			measured: timedStep(func(ctx context.Context, _ int) error { return b.trackBulk(ctx, o, seriesExisting, 0) }),
 			limit:    b.newTrackStep(o, seriesComparison),
 			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.trackBulk(ctx, o, seriesExisting, 0) }}},
 	}
 }
 
-// newTrackStep returns a step that tracks links of a series for an organisation with one bulk request. In each round of the benchmark, the
-// step tracks links that it has not tracked before.
+// newTrackStep returns a step that sends one bulk request for an organisation. In each round of the benchmark, the request tracks the next
+// links of the series, which are new to the organisation.
 func (b *bench) newTrackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }

@@ -42,8 +42,8 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	if err := errors.Join(err, collector.err); err != nil {
 		return nil, err
 	}
-	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.organisationsToRead()),
-		callerPages, b.changedOrgVideos()/2, b.batchSize())
+	pages := fmt.Sprintf("%d callers of %d organisations; each caller reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.organisationsToRead()),
+		callerPages, b.videosInChangedOrg()/2, b.batchSize())
 	return []report.Fact{
 		{Name: pages, Value: fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %d of %d refused with 503", milliseconds(median(took)), milliseconds(percentile(took, 99)),
 			refused, callers*callerPages)},
@@ -61,7 +61,7 @@ type collectResult struct {
 // collectUntil stores batches of answers of sources, as a collector does, until stopCtx is cancelled. It stores at least one batch.
 func (b *bench) collectUntil(ctx, stopCtx context.Context) (c collectResult) {
 	for len(c.took) == 0 || stopCtx.Err() == nil {
-		took, err := newStoreBatchStep(b.pg, b.batchSize())(ctx, 0)
+		took, err := newBatchStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err
 			return c
@@ -82,7 +82,7 @@ func (b *bench) organisationsToRead() []*organisation {
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	path := orderedListing("created_at", b.changedOrgVideos()/2).path()
+	path := orderedListing("created_at", b.videosInChangedOrg()/2).path()
 	var mutex sync.Mutex
 	var running sync.WaitGroup
 	readers := b.organisationsToRead()

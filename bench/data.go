@@ -73,15 +73,15 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// largeOrgVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
-func (o options) largeOrgVideos() int { return int(100_000 * o.scale) }
+// videosInLargeOrg returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
+func (o options) videosInLargeOrg() int { return int(100_000 * o.scale) }
 
-// changedOrgVideos returns the number of videos of the organisation pg.changed, for which the benchmark stores answers of sources. Each
-// organisation in pg.others has the same number of videos.
-func (o options) changedOrgVideos() int { return min(10_000, o.largeOrgVideos()) }
+// videosInChangedOrg returns the number of videos of the organisation bench.pg.changed. The benchmark stores made-up answers for these
+// videos. Each organisation in bench.pg.others has the same number of videos.
+func (o options) videosInChangedOrg() int { return min(10_000, o.videosInLargeOrg()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.
-func (o options) batchSize() int { return o.changedOrgVideos() / 2 }
+func (o options) batchSize() int { return o.videosInChangedOrg() / 2 }
 
 // fillDatabase creates all organisations in the PostgreSQL database, with their made-up data.
 func (b *bench) fillDatabase(ctx context.Context) error {
@@ -89,11 +89,11 @@ func (b *bench) fillDatabase(ctx context.Context) error {
 		orgs, videos, days int
 		use                func(made []*organisation)
 	}{
-		{1, b.largeOrgVideos(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
-		{1, b.largeOrgVideos() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
-		{1, b.changedOrgVideos(), writeDays, func(made []*organisation) { b.pg.changed = made[0] }},
-		{1, b.changedOrgVideos() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
-		{max(1, int(90*b.scale)), b.changedOrgVideos(), 1, func(made []*organisation) { b.pg.others = made }},
+		{1, b.videosInLargeOrg(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
+		{1, b.videosInLargeOrg() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
+		{1, b.videosInChangedOrg(), writeDays, func(made []*organisation) { b.pg.changed = made[0] }},
+		{1, b.videosInChangedOrg() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
+		{max(1, int(90*b.scale)), b.videosInChangedOrg(), 1, func(made []*organisation) { b.pg.others = made }},
 	} {
 		made, err := b.pg.seedOrganisations(ctx, part.orgs, part.videos, part.days)
 		if err != nil {

@@ -8,7 +8,7 @@ func growthCases(b *bench) []benchCase {
 	large, small := b.pg.large, b.pg.small
 	var out []benchCase
 	add := func(name string, of func(o *organisation) step) {
-		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, 10 times the videos", name), goal: 1.5, measured: of(large), limit: of(small)})
+		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, large versus small organisation", name), goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, path string) {
 		add(name, func(o *organisation) step { return repeatedStep(5, b.newGetStep(o, sameInEachRound(path))) })
@@ -21,18 +21,18 @@ func growthCases(b *bench) []benchCase {
 	gets("100 videos by created_at", orderedListing("created_at", 100).path())
 	gets("100 videos by latest_views", orderedListing("latest_views", 100).path())
 	for _, l := range filteredListings(100) {
-		gets("100 videos "+l.name, l.path())
+		gets("100 "+l.name, l.path())
 	}
-	page("last page of 100", func(o *organisation) int { return o.videos / 100 })
-	page("middle page of 100", func(o *organisation) int { return o.videos / 200 })
+	page("last page of a list", func(o *organisation) int { return o.videos / 100 })
+	page("middle page of a list", func(o *organisation) int { return o.videos / 200 })
 	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatedStep(50, b.newGetStep(o, oneVideoPath(o))) })
 	for _, days := range []int{readDays, 30} {
-		add(fmt.Sprintf("%d days of a video", days), func(o *organisation) step {
+		add(fmt.Sprintf("history of a video, %d days", days), func(o *organisation) step {
 			path, _ := videoHistoryPathAndQuery(o, days)
 			return repeatedStep(20, b.newGetStep(o, path))
 		})
 	}
-	gets("30 days of the organisation", organisationHistoryPath())
-	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, 10 times the videos", bulkLinks), goal: 1.5,
+	gets("history of all videos, 30 days", organisationHistoryPath())
+	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, large versus small organisation", bulkLinks), goal: 1.5,
 		measured: b.newTrackStep(b.pg.changed, seriesLarge), limit: b.newTrackStep(b.bulkSmall, seriesSmall)})
 }

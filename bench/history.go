@@ -16,7 +16,7 @@ func historyCases(b *bench) []benchCase {
 	return []benchCase{
 		b.videoHistoryCase(o, readDays, 2.0),
 		b.videoHistoryCase(o, 30, 1.5),
-		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0, withoutHTTP: true,
+		{group: "Histories", name: "history of all videos, 30 days, compared with an SQL query", goal: 2.0, withoutHTTP: true,
 			measured: repeatedStep(20, b.newGetStep(o, sameInEachRound(organisationHistoryPath()))),
 			limit: repeatedStep(20, b.newSelectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
@@ -31,7 +31,7 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 func organisationHistoryPath() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
 // videoHistoryPathAndQuery returns two functions for a video's history of the given number of days. requestPath returns the path of the API
-// request. pointsQuery returns the SQL query for the stored points. In each round of the benchmark, both use another video of o.old.
+// request. pointsQuery returns the SQL query for the stored points of the same video. Each round of the benchmark uses the next video of o.old.
 func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
 	requestPath = func(round int) string {
@@ -51,7 +51,7 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 // for each day, although only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistoryCase(o *organisation, days int, goal float64) benchCase {
 	path, pointsQuery := videoHistoryPathAndQuery(o, days)
-	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal, withoutHTTP: true,
+	return benchCase{group: "Histories", name: fmt.Sprintf("history of a video, %d days, compared with COPY", days), goal: goal, withoutHTTP: true,
 		measured: repeatedStep(20, b.newGetStep(o, path)),
 		limit: repeatedStep(20, timedStep(func(ctx context.Context, round int) error {
 			return b.copyAll(ctx, pointsQuery(round))

@@ -31,10 +31,11 @@ type instance struct {
 	store   *store.Store
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
-	large   *organisation   // the organisation whose data the requests read
-	small   *organisation   // an organisation with a tenth of the videos of the organisation "large"; nil on SQLite
-	changed *organisation   // the organisation whose data the benchmark changes
-	others  []*organisation // further organisations with as many videos as the organisation "changed"; empty on SQLite
+	large   *organisation // the organisation whose data the requests read
+	small   *organisation // an organisation with a tenth of the videos of the organisation in the field "large"; nil on SQLite
+	changed *organisation // the organisation whose data the benchmark changes
+	// others has further organisations. Each of them has as many videos as the organisation in the field "changed". On SQLite, others is empty.
+	others []*organisation
 }
 
 // organisation is one of the organisations that the benchmark creates in the database of an instance. It has a token for requests.

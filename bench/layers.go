@@ -15,7 +15,7 @@ func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http
 	return []benchCase{
-		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4, onlyHTTP: true,
+		{group: "Layers", name: "GET /authenticate, compared with net/http alone", goal: 1.4, onlyHTTP: true,
 			measured: repeatedStep(200, b.newGetStep(o, sameInEachRound("/authenticate"))),
 			limit: repeatedStep(200, timedStep(func(ctx context.Context, _ int) error {
 				return b.getWithoutToken(ctx, bare, io.Discard)
@@ -24,7 +24,7 @@ func layerCases(b *bench) []benchCase {
 				bare, err = b.startBareServer(ctx, "/authenticate")
 				return err
 			}}},
-		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, withoutHTTP: true, measured: repeatedStep(50, b.newGetStep(o, oneVideoPath(o))),
+		{group: "Layers", name: "GET /videos/{ad_id}, compared with a prepared SQL query", goal: 2.5, withoutHTTP: true, measured: repeatedStep(50, b.newGetStep(o, oneVideoPath(o))),
 			limit: repeatedStep(50, b.newSelectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
 				return []any{o.id, o.old[round%len(o.old)]}
 			}))},

@@ -46,9 +46,9 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// newCopyOutStep returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
-// query does not return exactly the expected number of rows.
-func (b *bench) newCopyOutStep(expected int, query func(round int) string) step {
+// newReadStep returns a step of the benchmark that reads the rows of a query with COPY and discards them. The step fails if the query does
+// not return exactly the expected number of rows.
+func (b *bench) newReadStep(expected int, query func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
 		if err == nil && done.RowsAffected() != int64(expected) {
@@ -64,9 +64,9 @@ func (b *bench) copyAll(ctx context.Context, query string) error {
 	return err
 }
 
-// newCopyInStep returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
+// newWriteStep returns a step of the benchmark that writes the rows of a query into a table with COPY. The step measures only the writing, not
 // the query. It fails if the number of written rows is not the expected one.
-func (b *bench) newCopyInStep(table string, expected int, query func(round int) string) step {
+func (b *bench) newWriteStep(table string, expected int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
 		if _, err := b.db.PgConn().CopyTo(ctx, &text, "COPY ("+query(round)+") TO STDOUT"); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
-	name  string // selection and order of the videos in words, such as "of a username"
+	name  string // which videos the list has, or how they are ordered, such as "videos of a username"
 	query string // query string of the request, without the query parameter "limit"
 	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation
@@ -44,7 +44,7 @@ func (l listing) selectQuery(columns string, o *organisation) string {
 // orderedListing describes the first page of the list of all videos, in descending order of a column. The page has the given number of
 // rows.
 func orderedListing(orderColumn string, rows int) listing {
-	return listing{name: "by " + orderColumn, query: "order_by=" + orderColumn, table: "bench_videos", order: orderColumn, rows: rows}
+	return listing{name: "videos by " + orderColumn, query: "order_by=" + orderColumn, table: "bench_videos", order: orderColumn, rows: rows}
 }
 
 // filteredListings describes the first pages of three lists: the videos of one username, the videos of a range of upload dates, and the videos of
@@ -53,10 +53,10 @@ func filteredListings(rows int) []listing {
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	const newest, oldest = 2, 3 * 365 // days since the upload
 	return []listing{
-		{name: "of a username", query: "order_by=created_at&username=" + manyHandle, table: "bench_videos", where: " AND username = '" + manyHandle + "'", order: "created_at", rows: rows},
-		{name: "of a range of dates", query: "order_by=uploaded_at&uploaded_at_start=" + day(oldest) + "&uploaded_at_end=" + day(newest), table: "bench_videos",
+		{name: "videos of a username", query: "order_by=created_at&username=" + manyHandle, table: "bench_videos", where: " AND username = '" + manyHandle + "'", order: "created_at", rows: rows},
+		{name: "videos of a date range", query: "order_by=uploaded_at&uploaded_at_start=" + day(oldest) + "&uploaded_at_end=" + day(newest), table: "bench_videos",
 			where: " AND uploaded_at BETWEEN '" + day(oldest) + "' AND '" + day(newest) + "'", order: "uploaded_at", rows: rows},
-		{name: "of a collection", query: "order_by=created_at&collections=" + url.QueryEscape(manyCollection), table: "bench_collected",
+		{name: "videos of a collection", query: "order_by=created_at&collections=" + url.QueryEscape(manyCollection), table: "bench_collected",
 			where: " AND collection = '" + manyCollection + "'", order: "created_at", rows: rows},
 	}
 }
@@ -65,14 +65,14 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases returns the cases for pages of lists of videos. The limit of a case is COPY of the same rows, the same page ordered by created_at,
-// or the first page of the list.
+// listCases returns the cases for pages of lists of videos. A page is compared with COPY of the same rows, with the same page ordered by
+// created_at, or with the first page of the list.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {
-		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
-			measured: b.newListStep(l), limit: repeatedStep(l.repetitions(), b.newCopyOutStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
+		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("request for %d %s, compared with COPY", l.rows, l.name), goal: goal, withoutHTTP: true, prepare: []func(context.Context) error{b.checkPage(l)},
+			measured: b.newListStep(l), limit: repeatedStep(l.repetitions(), b.newReadStep(l.rows, sameInEachRound(l.selectQuery(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
 	copied(orderedListing("created_at", page), 1.0)
@@ -85,7 +85,7 @@ func listCases(b *bench) []benchCase {
 	}
 	for _, rows := range []int{page, 100} {
 		for _, order := range orderByValues {
-			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
+			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s, compared with created_at", rows, order), goal: 1.5,
 				measured: b.newListStep(orderedListing(order, rows)), limit: b.newListStep(orderedListing("created_at", rows))})
 		}
 	}
@@ -98,9 +98,9 @@ func listCases(b *bench) []benchCase {
 	}
 	var cursor string
 	return append(out,
-		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
-		benchCase{group: "Pages", name: "next page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
+		benchCase{group: "Pages", name: "middle page, compared with the first (100 videos a page)", goal: 10, measured: at(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "last page, compared with the first (100 videos a page)", goal: 1.5, measured: at(o.videos / 100), limit: first},
+		benchCase{group: "Pages", name: "page after a cursor, compared with the first (100 videos a page)", goal: 1.5, limit: first,
 			measured: repeatedStep(hundred.repetitions(), b.newGetStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage

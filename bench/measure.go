@@ -19,12 +19,12 @@ type benchCase struct {
 	measured    step
 	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
 	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
-	onlyHTTP    bool                          // if true, the limit is a request to a server that uses only net/http
-	withoutHTTP bool                          // if true, the measured step is an HTTP request, and the limit is not
+	onlyHTTP    bool                          // if true, the step "limit" sends a request to a server that uses only net/http
+	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none
 }
 
-// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many times
-// and numbers these rounds from 0, so that a step can use other data each time.
+// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step once in every
+// round. round is the number of the round, beginning with 0, so that a step can use other data in each round.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 func timedStep(f func(ctx context.Context, round int) error) step {
@@ -57,7 +57,8 @@ const warmUp = 2
 // measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
 // and then the given number of rounds.
 //
-// In each round, the measured step of a case runs before its limit. So if the measured step fills a cache, only the limit becomes faster.
+// In each round, the step "measured" of a case runs before the step "limit". So if the first step fills a cache, only the second step becomes
+// faster.
 func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
@@ -89,20 +90,20 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 		results[i] = report.Result{Group: c.group, Name: c.name, Goal: c.goal, AtLeast: c.atLeast, Measured: milliseconds(median(measured[i])), Limit: milliseconds(median(limits[i]))}
 		results[i].Ratio = results[i].Measured / results[i].Limit
 	}
-	setRatiosWithHTTP(results, cases)
+	setLowestRatios(results, cases)
 	return results, nil
 }
 
-// setRatiosWithHTTP sets Result.WithHTTP of each case whose measured step is an HTTP request and whose limit is not. It does nothing if the case that
-// measures HTTP alone was not selected.
-func setRatiosWithHTTP(results []report.Result, cases []benchCase) {
+// setLowestRatios sets Result.LowestRatio of each case with the mark withoutHTTP. It needs the time of the case with the mark onlyHTTP, and does
+// nothing if this case was not selected.
+func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
 	if http < 0 {
 		return
 	}
 	for i, c := range cases {
 		if c.withoutHTTP {
-			results[i].WithHTTP = (results[i].Limit + results[http].Limit) / results[i].Limit
+			results[i].LowestRatio = (results[i].Limit + results[http].Limit) / results[i].Limit
 		}
 	}
 }

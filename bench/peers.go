@@ -53,7 +53,7 @@ func peerCases(b *bench) []benchCase {
 			}
 			rows := min(size, b.pg.large.videos)
 			ours, path := orderedListing("created_at", rows), p.path(b.pg.large, rows)
-			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos by %s / ReelTally", rows, p.name), goal: goal, atLeast: true,
+			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos from %s, compared with ReelTally", rows, p.name), goal: goal, atLeast: true,
 				measured: repeatedStep(ours.repetitions(), timedStep(func(ctx context.Context, _ int) error { return b.getWithoutToken(ctx, address+path, io.Discard) })),
 				limit:    b.newListStep(ours),
 				prepare:  []func(context.Context) error{start, func(ctx context.Context) error { return b.checkPeer(ctx, address+path, rows) }}})

@@ -74,5 +74,5 @@ func (b *bench) getJSON(ctx context.Context, i *instance, o *organisation, path 
 	return json.Unmarshal(body.Bytes(), result)
 }
 
-// sameInEachRound makes a path or an SQL query the same in every round of the benchmark.
+// sameInEachRound returns a function that returns the text for every round of the benchmark. The text is a path or an SQL query.
 func sameInEachRound(text string) func(int) string { return func(int) string { return text } }

@@ -15,13 +15,13 @@ func sqliteCases(b *bench) []benchCase {
 	list := orderedListing("created_at", min(5000, b.pg.large.videos))
 	prepare := []func(context.Context) error{b.startSQLite}
 	return []benchCase{
-		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.newListStep(list),
+		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at in SQLite, compared with PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.newListStep(list),
 			measured: timedStep(func(ctx context.Context, _ int) error {
 				return b.sendAs(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
 			})},
-		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: newStoreBatchStep(b.pg, b.batchSize()),
+		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos in SQLite, compared with PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: newBatchStep(b.pg, b.batchSize()),
 			measured: func(ctx context.Context, round int) (time.Duration, error) {
-				return newStoreBatchStep(b.lite, b.batchSize())(ctx, round)
+				return newBatchStep(b.lite, b.batchSize())(ctx, round)
 			}},
 	}
 }
@@ -41,11 +41,11 @@ func (b *bench) startSQLite(ctx context.Context) error {
 	if err := b.lite.openStore(ctx); err != nil {
 		return err
 	}
-	large, err := b.lite.seedOrganisations(ctx, 1, b.largeOrgVideos(), readDays)
+	large, err := b.lite.seedOrganisations(ctx, 1, b.videosInLargeOrg(), readDays)
 	if err != nil {
 		return err
 	}
-	changed, err := b.lite.seedOrganisations(ctx, 1, b.changedOrgVideos(), writeDays)
+	changed, err := b.lite.seedOrganisations(ctx, 1, b.videosInChangedOrg(), writeDays)
 	if err != nil {
 		return err
 	}

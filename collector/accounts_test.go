@@ -42,10 +42,10 @@ func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 // accountVideos returns the tracked videos of an account. The keys of the map are the ids of the videos on the platform.
 func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
-	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	page, err := w.org.ListAccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(w.t, err)
 	out := map[string]store.Video{}
-	for _, v := range page.Videos {
+	for _, v := range page.Rows {
 		out[v.ExternalID] = v
 	}
 	return out
@@ -197,8 +197,8 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos of the same account. It tracks them after the collector was started, so the collector may
-				// already be fetching the list of videos for the first organisation.
+				// A second organisation starts to track all videos of the account. The collector is already running then, so it may already
+				// be fetching the account's video list for the first organisation.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
@@ -241,7 +241,7 @@ func TestTrackedAccount_profileIsStoredForEveryCategoryOfAccount(t *testing.T) {
 	}
 }
 
-func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *testing.T) {
+func TestTrackedAccount_isMarkedGoneAfterSeveralNotFoundAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

@@ -16,9 +16,9 @@ import (
 // attempt is one try to fetch a target (a video or account). The sources of the target are asked one after the other, until one gives the
 // numbers. The attempt is stored as JSON in queue.Target.Answers.
 type attempt struct {
-	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
-	// answers of the sources that the next fetch skips.
-	Running bool     `json:"running,omitempty"`
+	Running bool `json:"running,omitempty"` // true while another source has to be asked
+	// Answers contains the answers of the sources that returned no numbers. After the attempt has ended, it contains only the answers of
+	// sources that the next fetch skips.
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
 	// only.
@@ -67,9 +67,8 @@ func (a attempt) encodeJSON() *string {
 	return &text
 }
 
-// withAnswer adds the result r of the worker's source to the attempt and returns the new attempt. It does not change soFar. The result r
-// has no numbers.
-func (w *worker) withAnswer(soFar attempt, r source.Result, answeredAt time.Time) attempt {
+// addAnswer adds the result of the worker's source to a copy of the attempt, and returns the copy.
+func (w *worker) addAnswer(soFar attempt, r source.Result, answeredAt time.Time) attempt {
 	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: answeredAt}
 	if r.Class == quota.Paused {
 		added.Until, added.Pause = r.Failed.RetryAt, r.Failed.Class
@@ -78,8 +77,8 @@ func (w *worker) withAnswer(soFar attempt, r source.Result, answeredAt time.Time
 	return soFar
 }
 
-// firstOfClass returns the first answer of the given class in the attempt, or nil if there is none.
-func (a attempt) firstOfClass(class source.Class) *answer {
+// firstAnswerOfClass returns the first answer of the given class in the attempt, or nil if there is none.
+func (a attempt) firstAnswerOfClass(class source.Class) *answer {
 	for _, r := range a.Answers {
 		if r.Class == class {
 			return &r
@@ -101,11 +100,11 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt sets Route and Answers in the outcome of an ended attempt. Route is the source that the next fetch asks first. Answers has
-// the answers of the sources that the next fetch skips.
+// endAttempt prepares the next fetch of a target after an attempt has ended. In the outcome, Route becomes the source that the next fetch
+// asks first, and Answers becomes the answers of the sources that the next fetch skips.
 //
-// A source is skipped if its answer has one of the skipClasses and is less than a week old at the time of the next fetch. If this is true
-// of all sources, none is skipped.
+// The next fetch skips a source whose answer has one of the skipClasses, if the answer is then less than a week old. If all sources meet
+// this condition, the next fetch skips none.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

@@ -20,9 +20,9 @@ import (
 
 // budgetSource is a source of TikTok accounts with one budget.
 type budgetSource struct {
-	limit int64 // number of units of the budget a day
+	limit int64 // number of units that the calls of one day may spend
 	units int64 // number of units that each call reserves
-	// Fetch calls spend, which uses some of the reserved units. Fetch returns the error of spend.
+	// spend uses some of the reserved units. The method Fetch calls it. If spend returns an error, Fetch returns the same error.
 	spend func(budget *source.CallBudget) error
 }
 
@@ -158,7 +158,7 @@ func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T)
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.trackAccount("mira.cooks")
 	b.spend = func(budget *source.CallBudget) error {
-		require.EqualValues(t, 101, b.usedUnits(), "the units must be reserved during the call")
+		require.EqualValues(t, 101, b.usedUnits(), "the reserved units must count as used during the call")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
 		b.reserveUnits(50)
@@ -221,7 +221,7 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	require.EqualValues(t, 2, b.usedUnits())
 }
 
-func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
+func TestBudget_callThatNeedsMoreThanTheLimitGetsFewerUnits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
 		"a budget without spent units": {0, 300}, "a budget of which a third is spent": {100, 200},
@@ -260,7 +260,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 			return spendUpTo(2, nil)(budget)
 		}
 		require.True(t, b.claimAndFetch())
-		require.Empty(t, b.pauses(), "the pause must end because unspent units were released")
+		require.Empty(t, b.pauses(), "the release of unspent units must end the pause")
 		require.EqualValues(t, 2, b.usedUnits())
 		b.reserveUnits(99)
 		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})

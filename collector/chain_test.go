@@ -81,7 +81,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "only counts from the Display API lack bookmarks")
+			require.Equal(t, source, v.LatestBookmarks == nil, "the Display API must give no bookmarks, and the vendor must give bookmarks")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -143,7 +143,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	})
 }
 
-func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
+func TestFallback_parksUnsupportedTarget(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)

@@ -36,7 +36,7 @@ func (s *simulation) drawCharts() string {
 	drawLineChart(&b, 330, "Age of Instagram's counts at midnight in hours, 95th percentile", []line{
 		{"premium", "#069", "", age(queue.LanePremium)}, {"basic", "#e80", "", age(queue.LaneBasic)}, {"free", "#c00", "", age(queue.LaneFree)},
 	})
-	drawLineChart(&b, 610, "Fetches that are early or late by more than 5 % of the interval, in percent", []line{
+	drawLineChart(&b, 610, "Percentage of fetches that are early or late by more than a twentieth of the interval", []line{
 		{"all platforms", "#c00", "", of(func(d simulatedDay) float64 { return 100 * float64(d.late) / float64(max(1, d.fetches)) })},
 	})
 	b.WriteString("</svg>\n")

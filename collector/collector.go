@@ -68,8 +68,8 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the weights of the lanes (the priorities of targets in the queue). A claim searches the lanes one after the other. A
-// lane with a larger weight is searched first more often: see weightedOrder.
+// laneWeights has a weight for each lane (the priority of targets in the queue). A claim searches the lanes one after the other, in a random
+// order from weightedOrder. The larger the weight of a lane, the more often the search begins with this lane.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same
@@ -89,7 +89,7 @@ type Collector struct {
 func New(o Options) (*Collector, error) {
 	switch {
 	case o.Store == nil || o.Now == nil || o.Logger == nil:
-		return nil, errors.New("collector: the options Store, Now and Logger are required")
+		return nil, errors.New("collector: the options \"Store\", \"Now\" and \"Logger\" are required")
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so nothing could be collected")
 	}
@@ -140,7 +140,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// prepareRun ends the pauses that refused credentials have caused, calls publishRoutes, and writes the first heartbeat. The heartbeat lists
+// prepareRun ends each pause whose cause was a refused credential. It then publishes the routes and writes the first heartbeat, which lists
 // what the sources can fetch.
 func (c *Collector) prepareRun(ctx context.Context) error {
 	if err := c.quota.ResetAtStart(ctx, c.Sources); err != nil {
@@ -179,15 +179,15 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat, frees the targets of dead collectors, and assigns a source to each target without one (tracked while
-// publishRoutes was running). It returns an error if this takes longer than deadAfter.
+// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a source to targets that have none, because
+// they were tracked while publishRoutes was running. writeHeartbeat returns an error if it takes longer than deadAfter.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.ServedForms(c.Sources)...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.FormsOfFetchableTargets(c.Sources)...)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}
@@ -204,8 +204,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(drawn[a], drawn[b]) })
 }
 
-// sleep returns true after the given duration, or as soon as the channel wake has a value. It returns false as soon as ctx ends. The
-// channel may be nil.
+// sleep waits for the given duration and returns true. It returns true earlier if the channel delivers a value, and false as soon as ctx
+// ends. The channel may be nil.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -136,7 +136,7 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.waitUntil("no attempt may be running", func() bool {
+	w.waitUntil("all attempts must have ended", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }

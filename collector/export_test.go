@@ -29,5 +29,5 @@ func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDueJob
 
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
-	return c.throttleFor(source.Target{Platform: p, Kind: source.KindVideo})
+	return c.currentThrottle(source.Target{Platform: p, Kind: source.KindVideo})
 }

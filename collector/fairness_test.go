@@ -128,26 +128,26 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain at least one of the words. inFlight is the part of the time between from and to
-// in which at least one of these calls was in flight.
-func (w *delayedTransport) callsContaining(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
+// callsContaining returns the recorded calls that contain at least one of the words. The result inFlight says for how long at least one of
+// these calls was in flight. The time before start and after end is not counted.
+func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // end of the time that is already counted, so that overlapping calls are counted once
+	countedUntil := start // a call adds only its time after countedUntil to inFlight, so that two overlapping calls are not counted twice
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
 		}
-		if c.end.IsZero() || c.end.After(to) {
-			c.end = to
+		if c.end.IsZero() || c.end.After(end) {
+			c.end = end
 		}
 		path, _, _ := strings.Cut(c.text, "?")
-		calls = append(calls, fmt.Sprintf("call %s from %s to %s", path, c.began.Sub(from), c.end.Sub(from)))
-		if c.began.After(until) {
-			until = c.began
+		calls = append(calls, fmt.Sprintf("call %s from %s to %s", path, c.began.Sub(start), c.end.Sub(start)))
+		if c.began.After(countedUntil) {
+			countedUntil = c.began
 		}
-		if c.end.After(until) {
-			inFlight, until = inFlight+c.end.Sub(until), c.end
+		if c.end.After(countedUntil) {
+			inFlight, countedUntil = inFlight+c.end.Sub(countedUntil), c.end
 		}
 	}
 	return calls, inFlight
@@ -201,8 +201,8 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	return w
 }
 
-// startSlowClock runs the test's clock until the test ends. The clock is slower than real time: clockSlowdown times slower, or even more
-// on a busy machine.
+// startSlowClock runs the test's clock until the test ends. The clock is slower than real time by the factor clockSlowdown. On a busy
+// machine, it is even slower.
 func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -223,7 +223,7 @@ func (w *testSystem) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// videoLink returns the link of a made-up video of a platform, a different link for each n.
+// videoLink returns the link of a made-up video of a platform. Each n gives a different link.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
@@ -314,15 +314,15 @@ func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 				delays    delayConfig
 				platforms []link.Platform
 			}{
-				"all sources take one to three seconds":                                            {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
-				"Instagram takes one to three seconds":                                             {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
-				"TikTok takes one to three seconds":                                                {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
-				"YouTube takes one to three seconds":                                               {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
-				"Facebook refuses all videos":                                                      {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
-				"the platforms take ten seconds":                                                   {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
-				"the vendors take ten seconds":                                                     {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
-				"the vendors take twelve seconds, and the single link is added four seconds later": {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
-				"the platforms do not answer":                                                      {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+				"all sources answer after one to three seconds":                                            {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
+				"Instagram answers after one to three seconds":                                             {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
+				"TikTok answers after one to three seconds":                                                {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
+				"YouTube answers after one to three seconds":                                               {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
+				"Facebook refuses all videos":                                                              {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms answer after ten seconds":                                                   {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors answer after ten seconds":                                                     {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the vendors answer after twelve seconds, and the single link is added four seconds later": {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":                                                              {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
 			}

@@ -16,9 +16,9 @@ import (
 // handles. The source is asked with one claimed handle after the other, until it returns the video. The handle in that answer is the
 // confirmed handle, and all later fetches use it.
 
-// requestFor returns a copy of the target for the request to a source. If no source has confirmed the handle of the account yet, the copy
-// has the first handle from the callers' links.
-func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
+// prepareTarget copies a target for a request to a source. If no source has confirmed the handle of the account yet, the copy has the first
+// handle from the callers' links.
+func (c *Collector) prepareTarget(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
 		t.Handle, t.HandleClaimed = t.Handles[0], t.Handles[0] != ""
@@ -35,16 +35,16 @@ func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
 // search is the state of the search for one video at a source that needs the handle of the video's account. Each call tries one of the known
 // handles.
 type search struct {
-	tried     []string       // the claimed handles that were tried; "" for a link without a handle
+	tried     []string       // the handles in callers' links that were tried; "" for a link without a handle
 	confirmed *source.Result // result of the call with the confirmed handle; nil if there was no such call, or if that call found the video
 }
 
-// searches contains one search for each video of a batch. The keys are the external ids of the videos.
-type searches map[string]*search
+// searchesByID maps the external id of each video of a batch to the search for this video.
+type searchesByID map[string]*search
 
 // searchFor returns the search for a video, with the handles that were already tried. If there is no search for the video yet, searchFor
 // creates an empty one.
-func (all searches) searchFor(t source.Target) *search {
+func (all searchesByID) searchFor(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
 	}
@@ -79,11 +79,11 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 	return r, &rest
 }
 
-// finalResult returns the result of the whole search:
-//   - the result of the call with the confirmed handle, if this call did not find the video;
-//   - lastResult with the class Unconfirmed, if only claimed handles were tried and the video was not found: it may exist under another
-//     handle;
-//   - lastResult, the result of the last call, in all other cases.
+// finalResult returns the result of the whole search. lastResult is the result of the last call.
+//   - If the call with the confirmed handle did not find the video, finalResult returns the result of that call.
+//   - If only claimed handles were tried and none led to the video, finalResult returns lastResult with the class Unconfirmed, because the
+//     video may exist under another handle.
+//   - Otherwise, finalResult returns lastResult unchanged.
 func (s *search) finalResult(lastResult source.Result) source.Result {
 	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFoundClasses, lastResult.Class))
 	switch {

@@ -73,12 +73,12 @@ func (c *handleTest) advanceAndFetch() {
 	require.True(c.t, busy)
 }
 
-// requireCountsWithinFetches fetches until the video of an organisation has the correct counts. The test fails if this takes more than the
-// given number of fetches.
-func (c *handleTest) requireCountsWithinFetches(fetches int, tn tenant) {
+// fetchUntilCountsAreCorrect fetches until the video of an organisation has the correct counts. The test fails if this takes more than
+// maxFetches fetches.
+func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
-		require.Less(c.t, n, fetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
+		require.Less(c.t, n, maxFetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
 		c.advanceAndFetch()
 	}
 	v := c.video(tn)
@@ -154,7 +154,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 						c.newTenant(s.link("natgeo", id))
 					}
 					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "each organisation must see the handle in its own link")
-					c.requireCountsWithinFetches(2, honest)
+					c.fetchUntilCountsAreCorrect(2, honest)
 				})
 			})
 		}
@@ -163,9 +163,9 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 
 func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
-	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before and 25 after the correct one": 25, "50 wrong handles after the correct one": 50} {
+	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before the correct one, and 25 wrong handles after it": 25, "50 wrong handles after the correct one": 50} {
 		for _, fetched := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, a fetch before the correct handle: %v", order, fetched), func(t *testing.T) {
+			t.Run(fmt.Sprintf("order: %s; fetched before the correct handle is added: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -182,7 +182,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 					}
 					honest := c.newTenant(instagramReel(correct.Account.Handle, id))
 					attack(50-attackersAfter, 50)
-					c.requireCountsWithinFetches(2, honest)
+					c.fetchUntilCountsAreCorrect(2, honest)
 				})
 			})
 		}
@@ -205,7 +205,7 @@ func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 				if first {
 					c.newTenant(instagramReel("natgeo", id))
 				}
-				c.requireCountsWithinFetches(2, honest)
+				c.fetchUntilCountsAreCorrect(2, honest)
 			})
 		})
 	}
@@ -239,11 +239,11 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 		c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		c.requireCountsWithinFetches(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
+		c.fetchUntilCountsAreCorrect(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
 		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 		before := c.callCount("instagram")
 		for i := range 5 {
-			c.requireCountsWithinFetches(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
+			c.fetchUntilCountsAreCorrect(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
 		require.Equal(t, before+5, c.callCount("instagram"), "the source must be asked only with the confirmed handle")
 		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
@@ -257,7 +257,7 @@ func TestConfirmedHandle_isReplacedAfterTheAccountWasRenamed(t *testing.T) {
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		honest := c.newTenant(instagramReel(correct.Account.Handle, id))
-		c.requireCountsWithinFetches(1, honest)
+		c.fetchUntilCountsAreCorrect(1, honest)
 		require.NoError(t, c.sandbox.World().Rename(link.Instagram, correct.Account.Handle, "renamed.since", false))
 		before := *c.video(honest).LatestUpdatedAt
 		db.Clock.Advance(time.Hour)
@@ -286,7 +286,7 @@ func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T
 		require.Equal(t, correct.Account.Handle, c.video(right).Username)
 		require.Equal(t, []string{"natgeo"}, of(wrong))
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
-		c.requireCountsWithinFetches(2, right)
+		c.fetchUntilCountsAreCorrect(2, right)
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
 		require.Equal(t, correct.Account.Handle, c.video(wrong).Username, "the confirmed handle must replace a wrong handle")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
@@ -303,7 +303,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
 		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation tracks the video all the time, so that the target stays in the queue
-		c.requireCountsWithinFetches(1, tn)
+		c.fetchUntilCountsAreCorrect(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {
 			db.Clock.Advance(time.Minute)

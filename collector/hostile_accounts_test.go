@@ -47,8 +47,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers in an answer to n. It records n as a wrong number of the account that was not fetched
-// before. The collector cannot detect this wrong number, because no earlier number is stored.
+// forgeFollowers sets every number of followers in an answer to n. If an account is fetched for the first time, the collector cannot detect
+// that n is wrong. So forgeFollowers records n as an undetectable number of the account "unfetched".
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -69,12 +69,12 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces the ids in tampering.listedIDs wherever they occur in an answer. The function change returns the new id.
-func replaceListedIDs(change func(id string) string) tamperFunc {
+// replaceListedIDs replaces each id in tampering.listedIDs by newID(id), wherever the id occurs in an answer.
+func replaceListedIDs(newID func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
 		for _, id := range b.listedIDs {
-			body = strings.ReplaceAll(body, id, change(id))
+			body = strings.ReplaceAll(body, id, newID(id))
 		}
 		s.body = []byte(body)
 	}
@@ -210,7 +210,7 @@ func (r *accountRun) outcome(index int) outcome {
 	if strings.Contains(detail, "is paused until") { // the answer about another target has paused the source
 		detail = ""
 	}
-	class, failure := r.logged.classOfTarget(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
+	class, failure := r.logged.findClasses(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
 	switch {
 	case fetched == store.InstantOf(r.db.Clock.Now()):
 		return "ok"
@@ -314,9 +314,8 @@ func (h *hostileTest) unusedAccount() string {
 	return ""
 }
 
-// TestHostile_detectablyWrongCountsOfAccountsAreNotStored sends invalid and wrong answers about accounts and about the lists of their
-// videos.
-func TestHostile_detectablyWrongCountsOfAccountsAreNotStored(t *testing.T) {
+// TestHostile_implausibleAccountCountsAreNotStored sends invalid and wrong answers about accounts, and about the video lists of accounts.
+func TestHostile_implausibleAccountCountsAreNotStored(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	all := slices.DeleteFunc(testedSources(), func(l testedSource) bool { return l.noAccounts || l.countsOnly })

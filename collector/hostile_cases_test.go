@@ -22,19 +22,19 @@ type scenario struct {
 	// alsoCorrect maps the name of a source to outcomes that are also accepted. The source "youtube" has two methods for a video that was
 	// fetched before, and their outcomes can differ.
 	alsoCorrect map[string]outcomes
-	// missing has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
-	missing []string
-	onlyIf  func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
-	// If bothKnown is true, the platform changes its answers about the two videos that were fetched before. If it is false, the platform
+	// missingCounts has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
+	missingCounts []string
+	onlyIf        func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
+	// If bothKnown is true, the platform changes its answers about the videos "known" and "unaffected". If bothKnown is false, the platform
 	// changes its answers about "known" and "unfetched". See outcomes.
 	bothKnown  bool
-	otherCalls bool          // if true, only the answers to calls without a video id (such as calls for access tokens) are changed
+	otherCalls bool          // if true, the platform changes only answers that are not about videos, such as an answer with an access token
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// changesAnswersAbout returns true if the platform changes its answers about the video with the given index. The index is 0 for "known",
-// 1 for "unfetched" and 2 for "unaffected": see outcomes.
-func (s scenario) changesAnswersAbout(index int) bool {
+// affectsVideo returns true if the platform changes its answers about the video with the given index. The index is 0 for "known", 1 for
+// "unfetched" and 2 for "unaffected": see outcomes.
+func (s scenario) affectsVideo(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
@@ -63,8 +63,8 @@ var (
 // echoesIDs returns true if the source's answers contain the requested ids. ScrapeCreators returns other ids for Facebook videos.
 func echoesIDs(l testedSource) bool { return l.name != "scrapecreators facebook" }
 
-// hasLetterIDs returns true if the video ids of the source's platform contain letters.
-func hasLetterIDs(l testedSource) bool {
+// videoIDsContainLetters returns true if the video ids of the source's platform contain letters.
+func videoIDsContainLetters(l testedSource) bool {
 	return l.platform == link.YouTube || l.platform == link.Instagram
 }
 
@@ -107,7 +107,7 @@ func invalidCountScenarios() []scenario {
 		scenario{name: "only negative counts", tamper: setCounts(-5), want: itemsFail},
 		scenario{name: "NaN without quotes", tamper: setCounts(rawText("NaN"), "views"), want: allFail},
 		scenario{name: "views with a leading zero", tamper: setCounts(rawText("0012"), "views"), want: allFail},
-		scenario{name: "two different numbers of views", tamper: duplicateViews(7), want: allFail},
+		scenario{name: "two different numbers of views", tamper: addSecondViewCount(7), want: allFail},
 		scenario{name: "strings instead of numbers", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
 		scenario{name: "numbers instead of strings", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
@@ -121,10 +121,10 @@ func plausibleCountScenarios() []scenario {
 		{name: "zero instead of every count", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
 		{name: "zero views", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
 		{name: "zero likes", tamper: setCounts(0, "likes"), want: itemsHeldBack},
-		{name: "null instead of the views", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
-		{name: "missing views", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
-		{name: "null instead of the comments", tamper: setCounts(nil, "comments"), want: allOK, missing: []string{"comments"}},
-		{name: "missing comments", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
+		{name: "null instead of the views", tamper: setCounts(nil, "views"), want: allOK, missingCounts: []string{"views"}},
+		{name: "missing views", tamper: removeCounts("views"), want: allOK, missingCounts: []string{"views"}},
+		{name: "null instead of the comments", tamper: setCounts(nil, "comments"), want: allOK, missingCounts: []string{"comments"}},
+		{name: "missing comments", tamper: removeCounts("comments"), want: allOK, missingCounts: []string{"comments"}},
 		{name: "null instead of every count", tamper: setCounts(nil), want: itemsFail},
 		{name: "no counts", tamper: removeCounts(), want: itemsFail},
 		{name: "views swapped with likes", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
@@ -143,8 +143,8 @@ func plausibleCountScenarios() []scenario {
 
 // wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItemScenarios() []scenario {
-	// Instagram's Graph API and TikTok's Display API find a video in the list of its account. For the unfetched video, the account is known
-	// only from a caller's link, and may be wrong.
+	// Instagram's Graph API and TikTok's Display API find a video in the list of its account. The collector knows the account of the
+	// unfetched video only from a caller's link, and the link may be wrong.
 	missing := map[string]outcomes{
 		"instagram": {"missing", "unconfirmed", "ok"}, "tiktok display": {"missing", "unconfirmed", "ok"}, "tiktok research": {"missing", "missing", "ok"},
 	}
@@ -159,7 +159,7 @@ func wrongItemScenarios() []scenario {
 		{name: "missing items", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
 		{name: "an item with the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
 		{name: "only items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
-		{name: "ids in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
+		{name: "ids in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: videoIDsContainLetters},
 		{name: "null instead of the items", tamper: func(b *tampering, s *response) {
 			b.changeEachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
@@ -213,7 +213,7 @@ func malformedBodyScenarios() []scenario {
 		{name: "an uncompressed body with Content-Encoding: gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
 	}
 	for _, eighth := range []int{1, 2, 3, 4, 5, 6, 7} {
-		all = append(all, scenario{name: fmt.Sprintf("only the first %d eighths of the answer", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("an answer that ends after %d %% of its bytes", 100*eighth/8), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
 	}
 	return append(all, scenario{name: "the answer without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }

@@ -91,9 +91,9 @@ func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes visits each node of a JSON value, inner nodes first, and replaces it by the result of replacement. If the result is nil, the
-// node is unchanged. The key of a list element is the key of the list.
-func visitNodes(root any, replacement func(key string, v any) any) any {
+// visitNodes calls visit for each node of a JSON value, inner nodes first. The value that visit returns replaces the node. If visit returns
+// nil, the node stays unchanged. For an element of a list, visit gets the key of the list.
+func visitNodes(root any, visit func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
 		switch inner := v.(type) {
@@ -114,7 +114,7 @@ func visitNodes(root any, replacement func(key string, v any) any) any {
 			}
 			v = kept
 		}
-		if with := replacement(key, v); with != nil {
+		if with := visit(key, v); with != nil {
 			return with
 		}
 		return v
@@ -179,8 +179,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// maySwap returns true if the values of two JSON members may be swapped: the views and another count, or two values that are not counts.
-// The collector cannot detect other swaps of counts.
+// maySwap returns true if the generator may swap the values of two JSON members: the views and another count, or two values that are not
+// counts. Other counts must not be swapped with each other, because the collector cannot detect such a swap.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
@@ -194,9 +194,9 @@ func (g *generator) maySwap(first, second string) bool {
 	return first != second && (counted == 0 || counted == 2 && views)
 }
 
-// isCount returns true if the JSON member contains the given count, such as "views", in the answers of the tested source.
-func (g *generator) isCount(count, member string) bool {
-	return slices.ContainsFunc(g.testedSource.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
+// isCount returns true if the tested source gives the count countName, such as "views", in the JSON member memberName.
+func (g *generator) isCount(countName, memberName string) bool {
+	return slices.ContainsFunc(g.testedSource.counts[countName], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == memberName })
 }
 
 // changeElements returns a changed copy of a JSON list: an element is repeated, removed or nested, or the order is reversed. It returns false if
@@ -234,14 +234,14 @@ func (g *generator) invalidValue(key string) any {
 		-7, rawText("-0"), rawText("1.5"), rawText("1e3"), rawText("1e400"), rawText("9223372036854775807"), rawText("99999999999999999999"), rawText("NaN"), rawText("Infinity"), rawText("'7'"), rawText("007"),
 		rawText(`"\ud800"`), rawText("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
 		rawText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), rawText(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
-	if g.isCount("views", key) || !g.isAnyCount(key) {
+	if g.isCount("views", key) || !g.isCountMember(key) {
 		values = append(values, 0, "0")
 	}
 	return values[g.rng.IntN(len(values))]
 }
 
-func (g *generator) isAnyCount(member string) bool {
-	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
+func (g *generator) isCountMember(memberName string) bool {
+	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, memberName) })
 }
 
 // changeBytes changes the body of an answer at random: it cuts the body, inserts or changes one byte, or replaces the whole body. It never
@@ -370,7 +370,7 @@ The run requires the following of all videos:
 - One answer never marks a video as gone.
 - Every video has correct numbers again after the platform answers correctly.
 
-Seed %[2]d, %[3]d answers, each for a video with earlier numbers and for a new video: 0 crashes, 0 wrong numbers. The table counts the outcomes of the %[4]d targets:
+Seed %[2]d. Each of the %[3]d changed answers is sent for two targets: a video that already has numbers, and a new video. There were 0 crashes and 0 wrong numbers. The table counts the outcomes of the %[4]d targets:
 
 `, "`", *hostileSeed, *hostileCount, total)
 	out.WriteString("| Source |")

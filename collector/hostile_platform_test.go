@@ -52,12 +52,14 @@ type tampering struct {
 	tamperedIDs    []string // the changed answers are about these videos (ids) or accounts (ids and handles)
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, only answers to calls without a tampered id (such as calls for access tokens) are changed
+	otherCalls     bool     // if true, only answers that are not about tamperedIDs are changed, such as an answer with an access token
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
-	mu     sync.Mutex
-	forged map[string][]int64 // wrong counts that the collector cannot detect; the key is the id of a video, or "unfetched" for an account
+	mu sync.Mutex
+	// forged contains the wrong counts that the collector cannot detect. The keys are the ids of videos. The key "unfetched" stands for an
+	// account that is fetched for the first time.
+	forged map[string][]int64
 }
 
 // addForgedCount records a wrong count that the platform returned for a video or account and that the collector cannot detect.
@@ -85,7 +87,7 @@ type response struct {
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes an answer of the platform. The tampering says which videos or accounts are affected.
+// tamperFunc is a function that changes the answer s of the platform. b contains the ids of the affected videos or accounts.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly at first, and a collector that fetches from it.
@@ -127,7 +129,7 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	asked.Header.Del("Accept-Encoding") // the sandbox must not compress the answer, because it may be changed
+	asked.Header.Del("Accept-Encoding") // the sandbox must not compress the answer, so that the test can change the text of the answer
 	correct := httptest.NewRecorder()
 	h.sandbox.Handler().ServeHTTP(correct, asked)
 	s := &response{status: correct.Code, header: correct.Header(), body: correct.Body.Bytes()}
@@ -222,8 +224,9 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// classOfTarget returns the class of the last result of a target, and the class of the failed call with the given detail text.
-func (s *outcomeLog) classOfTarget(id, detail string) (class, failure string) {
+// findClasses reads two classes from the log. The first is the class of the target's last answer without counts. The second is the class of
+// the last failed call that has logged the given detail text.
+func (s *outcomeLog) findClasses(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.classes[id], s.failures[detail]
@@ -246,8 +249,9 @@ func (s *response) decodedBody() any {
 	return root
 }
 
-// These prefixes mark strings in decoded answers. response.encode writes a string that begins with rawMark without quotes. It removes
-// duplicateMark from the name of a member, so that an object can contain the same name twice.
+// These prefixes mark strings in decoded answers, for response.encode. If a value begins with rawMark, encode writes the rest of the value
+// without quotes. If the name of a member begins with duplicateMark, encode removes this mark, so that an object can contain the same name
+// twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
@@ -354,8 +358,9 @@ func (b *tampering) changeEachList(s *response, change func(list []any, isTamper
 	s.encode(walk(s.decodedBody()))
 }
 
-// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). The function gets the
-// id of the video and the name of the count, such as "views". The count in the answer is parent[key].
+// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). The function gets the id
+// of the video, the name of the count, such as "views", and the place of the count in the answer: the member `key` of the JSON object
+// `parent`.
 func (b *tampering) changeEachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.changeEachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

@@ -39,8 +39,10 @@ func hostileTextScenarios() []scenario {
 
 // errorStatusScenarios returns scenarios whose answers have an HTTP error status.
 func errorStatusScenarios() []scenario {
-	// Two kinds of sources have unusual outcomes. Some vendors define what an HTTP status means for a target. If YouTube refuses a call
-	// for counts only, the collector calls another method of YouTube.
+	// Two kinds of sources have other outcomes than the rest, so they have entries in wantBySource:
+	//   - Some vendors answer with an HTTP status that says something about the target, such as 404 for a deleted video.
+	//   - The source "youtube counts" calls a method of YouTube that returns only counts. If YouTube refuses the call, the collector calls another
+	//     method.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

@@ -31,7 +31,7 @@ type testedSource struct {
 	countsOnly bool
 	ownVideos  bool          // the source serves only the videos of the authorized account
 	lag        time.Duration // age of the counts that the source returns
-	rounds     bool          // the source rounds large counts, as sandbox.RoundLikeTikTok does
+	rounds     bool          // the source rounds large counts, as sandbox.RoundTikTokCount does
 	// listCalls is true if the source gets the video list of an account by separate calls. noAccounts is true if the source fetches no
 	// accounts.
 	listCalls, noAccounts bool

@@ -105,8 +105,8 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 	}
 }
 
-// duplicateViews adds a second JSON member for the views, with the given value, to the data of each tampered video.
-func duplicateViews(value any) tamperFunc {
+// addSecondViewCount adds a second JSON member for the views, with the given value, to the data of each tampered video.
+func addSecondViewCount(value any) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(_, name string, at object, key string) {
 			if name == "views" {
@@ -121,7 +121,8 @@ func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.changeEachItem(s, change) }
 }
 
-// replaceIDs replaces the ids in tampering.tamperedIDs wherever they occur in an answer. The function returns the new id.
+// replaceIDs replaces the ids in tampering.tamperedIDs wherever they occur in an answer. The parameter replacement is a function that
+// returns the new id for an old id.
 func replaceIDs(replacement func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)

@@ -127,7 +127,7 @@ func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	all := countsOf(v.Counts)
 	if r.testedSource.rounds {
 		for name, n := range all {
-			all[name] = sandbox.RoundLikeTikTok(n)
+			all[name] = sandbox.RoundTikTokCount(n)
 		}
 	}
 	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
@@ -198,7 +198,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	if at.attempts == 0 { // no failed attempt is counted, so the video is not the cause of the failure
 		said = ""
 	}
-	class, failure := r.logged.classOfTarget(r.videos[index].ID, said)
+	class, failure := r.logged.findClasses(r.videos[index].ID, said)
 	switch {
 	case at.fetchedAt == store.InstantOf(r.db.Clock.Now()):
 		require.Equal(r.t, 0, at.attempts)
@@ -296,12 +296,12 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 	return r.tampering.forgedCounts(id)
 }
 
-// fetchTampered fetches the due videos once. The test server falsifies the answers of the platform during this fetch.
-func (r *scenarioRun) fetchTampered(s scenario) {
+// fetchTamperedAnswers fetches the due videos once. During this fetch, the test server falsifies answers of the platform.
+func (r *scenarioRun) fetchTamperedAnswers(s scenario) {
 	r.t.Helper()
 	r.tampering = &tampering{testedSource: r.testedSource, tamper: s.tamper, otherCalls: s.otherCalls}
 	for i, v := range r.videos {
-		if s.changesAnswersAbout(i) {
+		if s.affectsVideo(i) {
 			r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, v.ID)
 		}
 	}
@@ -327,7 +327,7 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	}
 	r := h.beginScenario(t)
 	defer r.endScenario()
-	r.fetchTampered(s)
+	r.fetchTamperedAnswers(s)
 	r.requireTrueCounts()
 	r.requireNotGone()
 	now, want := h.db.Clock.Now(), s.wantedOutcomes(h.testedSource)
@@ -354,7 +354,7 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 			continue
 		}
 		correct := r.correctCounts(i, now)
-		for _, name := range s.missing {
+		for _, name := range s.missingCounts {
 			if delete(correct, name); i < 2 && before[name] != 0 {
 				correct[name] = before[name]
 			} else if i == 2 {
@@ -372,9 +372,9 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 // this flag, each scenario runs with two sources on SQLite and with one source on PostgreSQL.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
-// TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
+// TestHostile_implausibleVideoCountsAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
 // state of the queue, the stored counts, and the recovery after correct answers.
-func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
+func TestHostile_implausibleVideoCountsAreNotStored(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]scenario{} // maps a source name and a database engine to the scenarios to run
 	all := testedSources()

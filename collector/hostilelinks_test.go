@@ -128,8 +128,8 @@ func allValues(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders returns a copy of a JSON value in which placeholders replace every URL and every page token. The key is the name of the JSON
-// member with this value.
+// insertPlaceholders replaces every URL and every page token in the JSON value v by a placeholder, and returns the result. The parameter key
+// is the name of the JSON member that contains v.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -242,7 +242,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	}
 	statuses := []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 	answered := int64(0)
-	links := outboundtest.Links(t, internet.Inside)
+	links := outboundtest.Links(t, internet.Listener)
 	for i, l := range links {
 		hostileLink := strings.ToValidUTF8(l.URL, "")
 		answered += ask(hostileLink, 0)
@@ -256,5 +256,5 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 		require.GreaterOrEqual(t, attacker.linkReturned[host], len(links), "page tokens must be sent back to %s", host)
 	}
 	internet.RequireOnlyAllowedConnections(t, outboundtest.InDomains(standardHosts...))
-	require.ElementsMatch(t, standardHosts, internet.Asked())
+	require.ElementsMatch(t, standardHosts, internet.LookedUpHosts())
 }

@@ -39,7 +39,7 @@ import (
 // `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
-	killedYouTube = flag.Int("killed.youtube", 48, "percentage of the videos that are on YouTube (one call fetches 50 of them, but only one video of another platform)")
+	killedYouTube = flag.Int("killed.youtube", 48, "how many percent of the videos are on YouTube (one call fetches 50 YouTube videos, but only one video of another platform)")
 	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
 	killedTicks   = flag.Int("killed.ticks", 24, "how many times a day the collectors fetch all due targets")
 	killedKills   = flag.Int("killed.kills", 8, "how many times a collector is killed")
@@ -52,8 +52,8 @@ const (
 	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. No target is scheduled after
 	// lastTick.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// The clock advances by clockStep if nothing happens during idlePolls polls: no call is made, and the number of due or claimed
-	// targets stays the same.
+	// The test advances the clock by clockStep if it sees no progress during idlePolls polls. Progress is a call to a platform, or a change
+	// of the number of due or claimed targets.
 	idlePolls = 8
 	clockStep = 2 * time.Second
 	// At the last tick of a day, the collectors also fetch all targets that become due within endOfDayMargin, for example retries.
@@ -158,7 +158,7 @@ type killTest struct {
 type fault struct {
 	crash  bool // if true, the database crashes; if false, a collector is killed
 	calls  int64
-	answer bool // if true, the platform answers the call before the fault; if false, after the fault
+	answer bool // if true, the platform answers the call and then the fault happens; if false, the fault happens first
 }
 
 type process struct {
@@ -290,10 +290,11 @@ func (k *killTest) hasWork(dueUntil time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
 		store.InstantOf(dueUntil)).Scan(&busy)
-	return err != nil || busy // an error means that the database may be down, so the work may not be finished
+	return err != nil || busy // if the database does not answer, targets may still be due
 }
 
-// progress is a measurement during a tick.
+// progress is one measurement of the collectors' work. If two successive measurements are equal, the collectors are waiting for a later
+// time.
 type progress struct {
 	calls int64 // number of calls to the platforms so far
 	left  int64 // number of due or claimed targets; -1 if the database does not answer
@@ -340,13 +341,13 @@ func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 		}
 		if n%idlePolls == 0 {
 			now := k.measureProgress(end())
-			if now == before && k.clock.Now().Add(clockStep).Day() == tickTime.Day() { // nothing has changed: advance the clock, but not to the next day
+			if now == before && k.clock.Now().Add(clockStep).Day() == tickTime.Day() { // the collectors wait for a later time, so advance the clock, but not to the next day
 				k.clock.Advance(clockStep)
 			}
 			before = now
 		}
 	}
-	// The tick had too few calls for the remaining faults. Cause them now.
+	// Some faults are left, because the tick had too few calls. Cause these faults now.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil

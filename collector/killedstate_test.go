@@ -159,7 +159,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	require.Equal(t, *killedKills, disturbed.killed)
 	require.Equal(t, *killedCrashes, disturbed.crashed)
 	reclaimed := disturbed.reclaimedTargets()
-	require.Positive(t, reclaimed, "at least one collector must have been killed while it had claimed targets")
+	require.Positive(t, reclaimed, "at least one of the killed collectors must have held a claim")
 
 	want, got := readState(t, undisturbed.db), readState(t, disturbed.db)
 	var report strings.Builder
@@ -171,7 +171,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 		missing, extra := rowsNotIn(rows, got[name]), rowsNotIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
 		for i := range min(5, max(len(missing), len(extra))) {
-			t.Logf("%s:\n undisturbed: %v\n disturbed:   %v", name, rowAt(missing, i), rowAt(extra, i))
+			t.Logf("%s:\n row without faults: %v;\n row with faults:    %v", name, rowAt(missing, i), rowAt(extra, i))
 		}
 	}
 	t.Log(report.String())

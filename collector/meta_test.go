@@ -133,7 +133,7 @@ func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing
 }
 
 // No vendor is configured. The video is gone after the Graph API has answered three times that the confirmed account does not have it.
-func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T) {
+func TestMetaSources_videoIsGoneAfterThreeNotFoundAnswers(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	c := newHandleTest(t, db, link.Instagram, (*testSystem).metaSources)

@@ -43,9 +43,9 @@ var refusalRules = map[source.Class]struct {
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
-		return w.numbersOutcome(t, a, r, mixedUp, now)
+		return w.successOutcome(t, a, r, mixedUp, now)
 	}
-	asked := w.withAnswer(a, r, now)
+	asked := w.addAnswer(a, r, now)
 	next := w.nextSource(t, asked)
 	switch {
 	case next != nil && r.Class != source.OK && (a.Counted != nil || w.needsNextSource(t, r)):
@@ -75,12 +75,12 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	if t.FetchedAt != nil {
 		last = *t.FetchedAt
 	}
-	latest := last.Time().Add(w.planFor(t).Interval(t) * 3 / 2)
+	latest := last.Time().Add(w.schedulePlan(t).Interval(t) * 3 / 2)
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
-// numbersOutcome returns the outcome after a source gave numbers. If requested details are missing, the next source is asked for them.
-func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
+// successOutcome returns the outcome after a source gave numbers. If requested details are missing, the next source is asked for the details.
+func (w *worker) successOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := w.checkedOutcome(t, r, mixedUp, now)
 	if o.Facts != nil && t.NeedDetails && lacksDetails(o.Facts) {
 		facts := *o.Facts
@@ -119,7 +119,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
 		o.Pace = schedule.PaceOf(t, r.Facts, now)
 	}
-	o.NextAt = store.InstantOf(w.planFor(t).Next(t, o.Pace, now))
+	o.NextAt = store.InstantOf(w.schedulePlan(t).Next(t, o.Pace, now))
 	return o
 }
 
@@ -133,7 +133,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
 	}
-	o.NextAt = store.InstantOf(w.planFor(t).Next(t, t.Pace, now))
+	o.NextAt = store.InstantOf(w.schedulePlan(t).Next(t, t.Pace, now))
 	w.endAttempt(&o, a, lastingClasses...)
 	return o
 }
@@ -142,7 +142,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 // if the pause is longer.
 func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
-	o.Fetch = fetchstatus.ChangeDuringPause(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
+	o.Fetch = fetchstatus.StatusChangeDuringPause(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(r.Failed.RetryAt)
 	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(r.Failed.RetryAt) {
 		o.NextAt = store.InstantOf(soon)
@@ -153,26 +153,26 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 // noAnswerOutcome returns the outcome if no source could answer for a target. If the call to a source failed, or if a source is paused, the
 // target does not count as refused, because that source will be asked again.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	if failed := a.firstOfClass(source.Temporary); failed != nil {
+	if failed := a.firstAnswerOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		o := w.refusedOutcome(t, a, r, now)
-		o.Fetch = fetchstatus.ChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
+		o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
 		return o
 	}
-	if p := a.firstOfClass(quota.Paused); p != nil {
+	if p := a.firstAnswerOfClass(quota.Paused); p != nil {
 		o := unchangedOutcome(t)
-		o.State, o.Detail = queue.StateActive, r.Detail+"; the source "+p.Source+" is paused and is asked later"
+		o.State, o.Detail = queue.StateActive, r.Detail+"; this source is paused and will be asked later: "+p.Source
 		o.NextAt = store.InstantOf(p.Until)
-		o.Fetch = fetchstatus.ChangeDuringPause(t, p.Source, p.Until, p.Pause, o.Detail, now)
+		o.Fetch = fetchstatus.StatusChangeDuringPause(t, p.Source, p.Until, p.Pause, o.Detail, now)
 		w.endAttempt(&o, a)
 		return o
 	}
 	o := w.refusedOutcome(t, a, r, now)
-	o.HandleLost = a.firstOfClass(source.OtherOwner) != nil
+	o.HandleLost = a.firstAnswerOfClass(source.OtherOwner) != nil
 	return o
 }
 
-// refusedOutcome returns the outcome after a result without numbers, if no other source is asked.
+// refusedOutcome returns the outcome of an attempt that has ended without numbers. The result r says why there are no numbers.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
@@ -204,7 +204,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.FetchTimeAfter(t, delay, now))
-	o.Fetch = fetchstatus.ChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
+	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
 	w.endAttempt(&o, a, lasting...)
 	return o
 }

@@ -20,9 +20,9 @@ import (
 type cause string
 
 const (
-	ofTarget  cause = "only the target"           // a refusal with this cause never pauses the source
-	ofSource  cause = "only the key or the quota" // the first refusal with this cause pauses the source or its budget
-	undecided cause = "the target or the source"  // the answer does not show the cause; after two refused targets, the source is paused
+	ofTarget  cause = "the target is the cause"               // a refusal with this cause never pauses the source
+	ofSource  cause = "the key or the quota is the cause"     // the first refusal with this cause pauses the source or its budget
+	undecided cause = "the cause is the target or the source" // the answer does not show the cause; after two refused targets, the source is paused
 )
 
 // recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
@@ -54,12 +54,12 @@ func recordedRefusals() map[string][]recordedRefusal {
 	display := []recordedRefusal{
 		{"a refused parameter", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
 		{"a missing scope", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
-		{"a reached limit of calls per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
+		{"too many calls in one minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
 	research := append(slices.Clone(display), recordedRefusal{"a spent daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
 	graph := []recordedRefusal{
 		{"an expired token", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
-		{"a reached limit of the app", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
+		{"too many calls by the app", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
 		{"a refused parameter", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
@@ -88,14 +88,14 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
 		{"a call without a key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
-		{"a reached daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
+		{"too many calls on one day", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
 	apify := []recordedRefusal{
 		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
 		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
 		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
 		{"an actor that is not rented", 403, `{"error":{"type":"actor-is-not-rented","message":"You must rent a paid Actor"}}`, ofSource},
-		{"a reached monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
+		{"more usage than the monthly limit allows", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
 		{"not enough credit", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
 	}
 	return map[string][]recordedRefusal{
@@ -301,7 +301,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					}
 					c.fetchDueTargets()
 					require.Empty(t, c.activePauses(), h.logged)
-					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all videos that are not refused must have counts at the same time: %s", h.logged)
+					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all videos that are not refused must be fetched without delay: %s", h.logged)
 					calls[refused] = c.resetCallCount()
 					c.endTest()
 					h.restartCollector(10 * time.Second)

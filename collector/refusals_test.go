@@ -250,7 +250,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 	}
 }
 
-func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
+func TestRefusals_pauseSourceIfSeveralTargetsAreRefused(t *testing.T) {
 	t.Parallel()
 	for class, calls := range map[source.Class]int{source.AuthFailed: 2, source.BadRequest: 3, source.Temporary: 3} {
 		t.Run(string(class), func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
+func TestRefusals_doNotPauseSourceIfAllConcernOneTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 2)
@@ -312,7 +312,7 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 	})
 }
 
-func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
+func TestRefusals_pauseSourceAtOnceIfCredentialIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 50, 50)
@@ -326,7 +326,7 @@ func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
 	})
 }
 
-func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
+func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		t.Run(string(class), func(t *testing.T) {

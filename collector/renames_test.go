@@ -57,7 +57,7 @@ func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 
 func (w *testSystem) accountCount() int64 {
 	w.t.Helper()
-	page, err := w.org.Accounts(w.t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	page, err := w.org.ListAccounts(w.t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(w.t, err)
 	return page.Total
 }

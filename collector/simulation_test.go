@@ -278,7 +278,7 @@ func (s *simulation) fetchDueTargets(c *collector.Collector, day *simulatedDay) 
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.scheduled { // due targets that were not fetched have been deferred, so their new scheduled times are read, too
+	for id, p := range s.scheduled { // if a due target was not fetched, its fetch was deferred: read its new scheduled time, too
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -374,7 +374,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // count the used units from zero, because Instagram's budget is smaller from this day on
+			clear(s.units) // forget the units of earlier days, because they may exceed the new, smaller budget of Instagram
 			c = s.newCollector(shortBudgets)
 		case shortTo:
 			c = s.newCollector(ampleBudgets)

@@ -33,13 +33,13 @@ type throttles struct {
 	until      time.Time // the time at which the throttles are computed again; protected by updateLock
 }
 
-// planFor returns the intervals and the throttle that decide how often a target is fetched.
-func (c *Collector) planFor(t queue.Target) schedule.Plan {
-	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttleFor(t)}
+// schedulePlan returns the intervals and the throttle that decide how often a target is fetched.
+func (c *Collector) schedulePlan(t queue.Target) schedule.Plan {
+	return schedule.Plan{Intervals: c.Intervals, Throttle: c.currentThrottle(t)}
 }
 
-// throttleFor returns the throttle of the group of a target. It returns 0, which means no reduction, before the first update.
-func (c *Collector) throttleFor(t queue.Target) schedule.Throttle {
+// currentThrottle returns the throttle of the target's group. Before the first update, it returns 0, which means no throttling.
+func (c *Collector) currentThrottle(t queue.Target) schedule.Throttle {
 	if of := c.throttles.byGroup.Load(); of != nil {
 		return (*of)[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
 	}
@@ -70,7 +70,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		}
 		of = schedule.FitThrottles(c.needsOfGroups(demand, now), supply, c.Intervals)
 		for g, s := range of {
-			if s != c.throttleFor(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
+			if s != c.currentThrottle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
 			}
 		}
@@ -106,7 +106,7 @@ func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []
 		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
 		at := slices.IndexFunc(needs, func(n schedule.Need) bool { return n.Group == g })
 		if at < 0 {
-			sample := c.requestFor(d.Sample, now)
+			sample := c.prepareTarget(d.Sample, now)
 			at = len(needs)
 			needs = append(needs, schedule.Need{Group: g, Counts: c.costsOfFetch(sample, false), Details: c.costsOfFetch(sample, true)})
 		}
@@ -115,8 +115,8 @@ func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []
 	return needs
 }
 
-// costsOfFetch returns what the fetch of one target like the sample costs. The result has one cost for each plan of the sources
-// (Source.Plan), in the order in which the plans are tried. A cost maps the keys of budgets to units. The units of a call are divided
+// costsOfFetch returns how many units a source spends to fetch the sample. The result has one map for each plan of the sources
+// (Source.Plan), in the order in which the plans are tried. Each map contains the units by budget key. The units of a call are divided
 // equally among its targets.
 func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0

@@ -57,7 +57,7 @@ func TestUpkeep_deletesExpiredIdempotencyKeysAndShortLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		_, err := w.org.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
+		_, err := w.org.ReserveKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
 		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))
 		db.Clock.Advance(25 * time.Hour)

@@ -31,7 +31,7 @@ func (w *testSystem) callCountForVideo(source, id string) (calls int) {
 	return calls
 }
 
-func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
+func TestRoute_retriesSkippedSourceOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source {

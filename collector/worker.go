@@ -47,7 +47,7 @@ type worker struct {
 // and skips organisations that already have a claimed target. So one organisation cannot occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
-	claiming sync.Mutex    // locked while a worker claims or waits for the next poll, so that an idle source causes few queries
+	claiming sync.Mutex    // locked while a worker claims targets or waits for the next poll, so that only one idle worker polls
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
@@ -104,7 +104,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	var early []ingest.Outcome
 	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
-		if next, ok := w.planFor(t).Due(t, now); !ok && !parseAttempt(t).Running {
+		if next, ok := w.schedulePlan(t).Due(t, now); !ok && !parseAttempt(t).Running {
 			o := unchangedOutcome(t)
 			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
 			if t.Kind == source.KindAccount {
@@ -114,20 +114,22 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 			}
 			continue
 		}
-		due = append(due, w.requestFor(t, now))
+		due = append(due, w.prepareTarget(t, now))
 	}
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	err = errors.Join(w.writer.Acknowledge(writing, claim, claim.At, early), w.writer.AcknowledgeAccounts(writing, claim, claim.At, earlyAccounts))
 	if err != nil || len(due) == 0 {
 		return true, err
 	}
-	return true, w.fetch(ctx, claim, due, searches{})
+	return true, w.fetch(ctx, claim, due, searchesByID{})
 }
 
-// claim leases the targets of one call to this collector. If no target can be claimed, it returns an empty claim; if waitIfIdle is true, it
-// first waits for the poll interval. If a target is due, the returned context contains a new span.
+// claim returns a batch of due targets, which it has leased to this collector. One call to the source can request the whole batch. If no
+// target can be claimed, the returned claim is empty. If waitIfIdle is true, claim waits for the poll interval before it returns an empty
+// claim.
 //
-// After a claim with targets, the worker counts as busy until workerGroup.releaseWorker is called.
+// If a target is due, the returned context contains a new span. After a claim with targets, the worker counts as busy until
+// workerGroup.releaseWorker is called.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -153,7 +155,7 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	return ctx, claim, nil
 }
 
-// claimFromLanes leases the targets of one call from the given lanes. If onlyIdleOrganisations is true, it leases only targets of
+// claimFromLanes leases a batch of due targets from the given lanes. If onlyIdleOrganisations is true, it leases only targets of
 // organisations that have no claimed target.
 func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdleOrganisations bool) (claim queue.Claim, err error) {
 	ctx, span := tracing.Start(ctx, "claim")
@@ -201,8 +203,8 @@ type call struct {
 	group    string // the result of Source.Group for these targets
 }
 
-// callFor returns the call with which the worker asks its source for a target.
-func (w *worker) callFor(t source.Target) call {
+// describeCall returns the call with which the worker asks its source for a target.
+func (w *worker) describeCall(t source.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
 		return call{platform: t.Platform, kind: t.Kind}
@@ -217,10 +219,10 @@ func (w *worker) callFor(t source.Target) call {
 // leaseTime is how long the batch must be leased.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {
 	now := w.Now()
-	first := w.requestFor(due[0], now)
-	wanted, most := w.callFor(first), len(due)
+	first := w.prepareTarget(due[0], now)
+	wanted, most := w.describeCall(first), len(due)
 	for _, t := range due {
-		this := w.callFor(w.requestFor(t, now))
+		this := w.describeCall(w.prepareTarget(t, now))
 		if this != wanted {
 			continue
 		}
@@ -246,7 +248,7 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 
 // fetch asks the source for a batch of targets and stores the answers. If the source refuses the whole batch, or a panic occurs, fetch asks
 // again for each half. If a video is not found under one handle, fetch asks again with the next handle.
-func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searches) error {
+func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searchesByID) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target
 	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
@@ -284,7 +286,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 
 // storeReply stores the results of a call. It returns the batches that must be fetched again immediately: the halves of a batch that the
 // source refused as a whole, or videos that must be requested with another handle.
-func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
+func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]source.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
 	defer func() { tracing.End(span, err) }()
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
@@ -295,7 +297,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	case reply.Stopped:
 		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
-	mixedUp := verify.FindMixedUp(reply.Targets, reply.Results)
+	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
 	var accounts []ingest.AccountOutcome
 	for i, t := range reply.Targets {
@@ -331,9 +333,9 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 // addToBatch adds a target to the first batch that is not full and whose targets can be requested together with it. If there is no such
 // batch, it adds a new batch.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
-	wanted := w.callFor(t)
+	wanted := w.describeCall(t)
 	for i, b := range batches {
-		if w.callFor(b[0]) == wanted && len(b) < wanted.size {
+		if w.describeCall(b[0]) == wanted && len(b) < wanted.size {
 			batches[i] = append(b, t)
 			return batches
 		}

@@ -38,7 +38,7 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 // contractRows is the number of rows in the table of contract.md. The rows have the ids A1 to A33.
 const contractRows = 33
 
-func TestContract_everyRowNamesATest(t *testing.T) {
+func TestContract_hasTestInEveryRow(t *testing.T) {
 	t.Parallel()
 	point := 0
 	for line := range strings.Lines(readDocument(t, "contract.md")) {

@@ -42,9 +42,9 @@ const coverageIntro = `# Requirements and their tests
 ` +
 	"`go test ./docs -update` writes this page. " +
 	"A test fails if the page is out of date, or if a requirement has no test. " +
-	"The requirements are those of sections\n2 to 8 of the specification (section 6 has none), and additions to it (from 11.1 on), in `docs/testdata/spec_rows.csv`. " +
+	"The requirements are in `docs/testdata/spec_rows.csv`.\nThe requirements of sections 2 to 8 are from the specification, whose section 6 has none. The requirements from 11.1 on are additions. " +
 	"If the specification leaves something open, the row says so. " +
-	"A comment above\neach test names the rows that it shows: `// Requirements in docs/coverage.md: 4.2-07, 4.2-08`.\n"
+	"A comment above\neach test lists the requirements that the test checks: `// Requirements in docs/coverage.md: 4.2-07, 4.2-08`.\n"
 
 func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 			continue
 		}
 		if len(shownBy[r.id]) == 0 {
-			faults = append(faults, fmt.Sprintf("no test names the requirement %s: %s", r.id, r.statement))
+			faults = append(faults, fmt.Sprintf("there is no test for the requirement %s: %s", r.id, r.statement))
 		}
 		var names []string
 		for _, f := range shownBy[r.id] {
@@ -84,7 +84,7 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	}
 	require.Empty(t, faults, strings.Join(faults, "\n"))
 	out.WriteString(declaredAnswers(t))
-	requireGenerated(t, "coverage.md", out.String())
+	requireGeneratedText(t, "coverage.md", out.String())
 }
 
 // declaredAnswers returns a Markdown table of the operations in openapi.yaml and the status codes that they declare. TestMain of the

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// requireGenerated requires that a document has the generated text. With the flag -update, it first writes this text to the document.
-func requireGenerated(t *testing.T, name, want string) {
+// requireGeneratedText requires that a document has the generated text. With the flag -update, it first writes this text to the document.
+func requireGeneratedText(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(want), 0o600))
@@ -51,8 +51,8 @@ type testFunc struct {
 // requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// allTests returns all test functions and fuzz targets of the repository. The returned faults are error messages: one for each list of
-// requirements in a comment that belongs to no test, and one if the repository cannot be read.
+// allTests returns all test functions and fuzz targets of the repository. The returned faults are error messages: one
+// for each list of requirements outside the comment of a test, and one if the repository cannot be read.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -75,7 +75,7 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 })
 
 // findTests returns the test functions and fuzz targets of a file. The returned faults are error messages, one for each list of requirements
-// that is not above a test.
+// outside the comment of a test.
 func findTests(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -147,7 +147,8 @@ func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
 	}
 }
 
-// repositoryPath matches the path of a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
+// repositoryPath matches a path in a document, such as `docs/operating.md`: a file or folder of this repository, written in backticks. It does not
+// match names without a slash.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
 func TestDocuments_nameFilesThatExist(t *testing.T) {

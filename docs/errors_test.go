@@ -18,5 +18,5 @@ func TestErrors_pageListsEveryCode(t *testing.T) {
 	for _, c := range server.Codes() {
 		fmt.Fprintf(&out, "| `%s` | %d | %s | %s |\n", c.Code, c.Status, c.Title, c.Meaning)
 	}
-	requireGenerated(t, "errors.md", out.String())
+	requireGeneratedText(t, "errors.md", out.String())
 }

@@ -18,8 +18,8 @@ func TestPerformance_pageAndPictureShowTheMeasuredResults(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(readDocument(t, "testdata/bench.json")), &r))
 	page, err := r.Page(readDocument(t, "performance.md"))
 	require.NoError(t, err)
-	requireGenerated(t, "performance.md", page)
-	requireGenerated(t, "bench.svg", r.Picture())
+	requireGeneratedText(t, "performance.md", page)
+	requireGeneratedText(t, "bench.svg", r.Picture())
 }
 
 // documentedGroup matches the first cell of a row of the table in the section "What is measured" of performance.md.

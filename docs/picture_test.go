@@ -27,7 +27,7 @@ func TestPicture_showsRecordedHistory(t *testing.T) {
 	for i := range points[1:] {
 		points[i+1].Gains = points[i+1].Views - points[i].Views
 	}
-	requireGenerated(t, "history.svg", drawHistory(t, points))
+	requireGeneratedText(t, "history.svg", drawHistory(t, points))
 }
 
 const (
@@ -82,7 +82,7 @@ func drawHistory(t *testing.T, points []point) string {
 	fmt.Fprintf(&b, `  <polygon class="area" points="%.0f,%.0f%s %.0f,%.0f"/>`+"\n", chartLeft, viewsTop+viewsHeight, line.String(), chartLeft+chartWidth, viewsTop+viewsHeight)
 	fmt.Fprintf(&b, `  <polyline class="line" points="%s"/>`+"\n", strings.TrimSpace(line.String()))
 
-	text(24, gainsTop-12, "muted", "Gain of the day")
+	text(24, gainsTop-12, "muted", "Daily gain")
 	draw(gainsTop, gainsHeight, 800_000, 400_000, formatThousands)
 	for i, p := range points {
 		height := max(float64(p.Gains)/800_000*gainsHeight, 1)

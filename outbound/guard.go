@@ -58,7 +58,7 @@ type Guard struct {
 // RefusedError is the error of a connection that is not allowed.
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
-	Addr netip.Addr // the refused IP address of the host; not valid if the host or the port itself is not allowed
+	Addr netip.Addr // the refused IP address of the host; the zero Addr if the refusal has another reason
 	Why  string     // the reason for the refusal; if Addr is valid, the kind of the address, such as "private"
 }
 
@@ -185,10 +185,10 @@ func (t target) checkAddress(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// OnlyServer returns a function for Guard.Reach that allows only the server of baseURL. It is for programs in which one server, for example
-// the sandbox, replaces all other hosts. OnlyServer returns an error if baseURL is not an http or https URL, or if it has a query or
-// fragment.
-func OnlyServer(baseURL string) (func(address string) Reach, error) {
+// AllowOneServer returns a function for Guard.Reach. The function allows only the server of baseURL. It is for programs in which one
+// server, for example the sandbox, replaces all other hosts. AllowOneServer returns an error if baseURL is not an http or https URL, or if
+// it has a query or fragment.
+func AllowOneServer(baseURL string) (func(address string) Reach, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", baseURL)

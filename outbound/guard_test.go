@@ -73,19 +73,19 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
-			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
+			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local addresses (RFC 4193)
 			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // NAT64 prefix for local use (RFC 8215)
-			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
-			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
-			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
+			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // prefix for examples in documents (RFC 9637)
+			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // prefix for examples in documents (RFC 3849)
+			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast addresses
 			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard prefix: packets to these addresses are dropped (RFC 6666)
-			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
-			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
-			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned
-			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID
-			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarking
-			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHIDv2
-			{0x20, 0x01, 0x01, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, // reserved
+			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // prefix for segment routing over IPv6 (RFC 9602)
+			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local addresses
+			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned prefix
+			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // prefix of ORCHID addresses (RFC 4843)
+			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // prefix for benchmarks (RFC 5180)
+			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // prefix of ORCHIDv2 addresses (RFC 7343)
+			{0x20, 0x01, 0x01, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, // reserved prefix
 		} {
 			var v6 [16]byte
 			copy(v6[:], head)
@@ -132,11 +132,11 @@ func allowPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// allowOperated returns a function for Guard.Reach. The function allows only one "host:port", which it treats as configured by the
-// operator.
-func allowOperated(configuredHost string) func(string) outbound.Reach {
+// allowConfiguredHost returns a function for Guard.Reach. For the given "host:port", the function returns outbound.Operated. For any other
+// "host:port", it returns outbound.NoAddress.
+func allowConfiguredHost(hostPort string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
-		if address != configuredHost {
+		if address != hostPort {
 			return outbound.NoAddress
 		}
 		return outbound.Operated
@@ -231,8 +231,8 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	lookup, calls := fixedLookup(parseAddrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
 		"no Reach function": {Lookup: lookup, Dial: r.recordDial},
-		"another host":      {Reach: allowOperated("www.example.com:443"), Lookup: lookup, Dial: r.recordDial},
-		"another port":      {Reach: allowOperated("example.com:80"), Lookup: lookup, Dial: r.recordDial},
+		"another host":      {Reach: allowConfiguredHost("www.example.com:443"), Lookup: lookup, Dial: r.recordDial},
+		"another port":      {Reach: allowConfiguredHost("example.com:80"), Lookup: lookup, Dial: r.recordDial},
 	} {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
@@ -246,7 +246,7 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewLocalListener(t)
-	conn, err := (&outbound.Guard{Reach: allowOperated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
+	conn, err := (&outbound.Guard{Reach: allowConfiguredHost(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 
@@ -257,13 +257,13 @@ func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 	} {
 		var r dialRecorder
 		lookup, _ := fixedLookup(parseAddrs(host))
-		_, err := (&outbound.Guard{Reach: allowOperated("sandbox:443"), Lookup: lookup, Dial: r.recordDial}).DialContext(t.Context(), "tcp", "Sandbox:443")
+		_, err := (&outbound.Guard{Reach: allowConfiguredHost("sandbox:443"), Lookup: lookup, Dial: r.recordDial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
 		require.Equal(t, allowed, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
 		require.Equal(t, allowed, len(r.dialed) == 1, host)
 
 		literal := net.JoinHostPort(host, "443")
-		_, err = (&outbound.Guard{Reach: allowOperated(literal), Dial: r.recordDial}).DialContext(t.Context(), "tcp", literal)
+		_, err = (&outbound.Guard{Reach: allowConfiguredHost(literal), Dial: r.recordDial}).DialContext(t.Context(), "tcp", literal)
 		require.ErrorIs(t, err, errRecorded, "the guard must dial %s, because the operator configured this address", host)
 	}
 }
@@ -280,7 +280,7 @@ func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	}
 }
 
-func TestGuard_limitsConnectTimeOfAllButTheLastAddress(t *testing.T) {
+func TestGuard_limitsConnectTimeIfMoreAddressesFollow(t *testing.T) {
 	t.Parallel()
 	lookup, _ := fixedLookup(parseAddrs("2606:4700::1", "93.184.215.14"))
 	var timeouts []time.Duration
@@ -304,7 +304,7 @@ func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // not p
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(page.Close)
-	transport := outbound.NewTransport(&outbound.Guard{Reach: allowOperated(strings.TrimPrefix(page.URL, "http://"))})
+	transport := outbound.NewTransport(&outbound.Guard{Reach: allowConfiguredHost(strings.TrimPrefix(page.URL, "http://"))})
 	t.Cleanup(transport.CloseIdleConnections)
 	response, err := (&http.Client{Transport: transport}).Get(page.URL)
 	require.NoError(t, err)

@@ -21,23 +21,23 @@ import (
 // LABEL.rebind.example. n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for IPv4 and one
 // for IPv6, so n/2 is the number of earlier look-ups.
 var attacks = map[string]func(n int64) outboundtest.Answer{
-	"per-question": func(n int64) outboundtest.Answer { return newAnswer(valueInRotation(n, "93.184.215.14", "127.0.0.1")) },
+	"per-question": func(n int64) outboundtest.Answer { return newAnswer(nthValueOfCycle(n, "93.184.215.14", "127.0.0.1")) },
 	"per-lookup": func(n int64) outboundtest.Answer {
-		return newAnswer(valueInRotation(n/2, "93.184.215.14", "127.0.0.1"))
+		return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "127.0.0.1"))
 	},
 	"metadata": func(n int64) outboundtest.Answer {
-		return newAnswer(valueInRotation(n/2, "93.184.215.14", "169.254.169.254"))
+		return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "169.254.169.254"))
 	},
 	"both-families": func(int64) outboundtest.Answer { return newAnswer("93.184.215.14", "::1") },
-	"ipv6":          func(n int64) outboundtest.Answer { return newAnswer(valueInRotation(n/2, "93.184.215.14", "::1")) },
+	"ipv6":          func(n int64) outboundtest.Answer { return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "::1")) },
 	"ipv4-mapped": func(n int64) outboundtest.Answer {
-		return newAnswer(valueInRotation(n/2, "93.184.215.14", "::ffff:127.0.0.1"))
+		return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "::ffff:127.0.0.1"))
 	},
 	"mixed":    func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
 	"loopback": func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "::1") },
 	"cname": func(n int64) outboundtest.Answer {
-		a := newAnswer(valueInRotation(n/2, "93.184.215.14", "127.0.0.1"))
-		a.Via = valueInRotation(n/2, "edge.example", "localhost")
+		a := newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "127.0.0.1"))
+		a.Via = nthValueOfCycle(n/2, "edge.example", "localhost")
 		return a
 	},
 	"many-addresses": func(int64) outboundtest.Answer {
@@ -46,8 +46,8 @@ var attacks = map[string]func(n int64) outboundtest.Answer{
 	},
 }
 
-// valueInRotation returns values[n]. After the last value, it begins again with the first value.
-func valueInRotation(n int64, values ...string) string { return values[n%int64(len(values))] }
+// nthValueOfCycle returns values[n]. After the last value, it begins again with the first value.
+func nthValueOfCycle(n int64, values ...string) string { return values[n%int64(len(values))] }
 
 func newAnswer(addresses ...string) outboundtest.Answer {
 	return outboundtest.Answer{Addrs: parseAddrs(addresses...)}
@@ -117,14 +117,14 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 		})
 	}
 	work.Wait()
-	t.Logf("of %d dials, the guard refused %d, %d reached the public address, and %d failed", rounds, refused.Load(), dialed.Load(), failed.Load())
+	t.Logf("dials: %d; refused by the guard: %d; connected to the public address: %d; failed: %d", rounds, refused.Load(), dialed.Load(), failed.Load())
 	require.Zero(t, listener.CountConnections(t), "the guard must not connect to this machine")
-	require.Zero(t, counter.others.Load(), "the guard must not connect to any address but the public one")
+	require.Zero(t, counter.others.Load(), "the guard must not connect to any address except the public address")
 	require.Equal(t, dialed.Load(), counter.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
-	require.Less(t, failed.Load(), int64(rounds/100), "less than 1 % of the look-ups may fail")
-	require.Greater(t, refused.Load(), int64(rounds/10), "the guard must refuse more than 10 % of the connections")
-	require.Greater(t, dialed.Load(), int64(rounds/10), "the guard must allow more than 10 % of the connections")
+	require.Less(t, failed.Load(), int64(rounds/100), "too many dials failed: the test allows less than 1 %")
+	require.Greater(t, refused.Load(), int64(rounds/10), "too few dials were refused: the test needs more than 10 %")
+	require.Greater(t, dialed.Load(), int64(rounds/10), "too few dials were allowed: the test needs more than 10 %")
 	if failed.Load() == 0 { // after a failed look-up, the resolver may repeat its questions, so their number is not checked
 		for name := range attacks {
 			require.Equal(t, 2*rounds/len(attacks), server.Questions(name+".rebind.example"), "each dial must ask two questions about %s, for IPv4 and IPv6", name)
@@ -161,12 +161,12 @@ func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	internet := outboundtest.NewInternet(t, outboundtest.InDomains("tiktok.com"), nil)
 	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: internet.Lookup, Dial: internet.Dial}
 	refusals := 0
-	for _, l := range outboundtest.Links(t, internet.Inside) {
+	for _, l := range outboundtest.Links(t, internet.Listener) {
 		u, err := url.Parse(l.URL)
 		if err != nil {
 			continue
 		}
-		for _, port := range []string{internet.Inside.Port, "443"} {
+		for _, port := range []string{internet.Listener.Port, "443"} {
 			conn, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
 			if err == nil {
 				require.NoError(t, conn.Close())
@@ -177,8 +177,8 @@ func TestGuard_refusesEveryHostileLink(t *testing.T) {
 		}
 	}
 	require.Greater(t, refusals, 200)
-	for _, address := range internet.Dialed() {
+	for _, address := range internet.DialedAddresses() {
 		require.True(t, strings.HasPrefix(address, outboundtest.Public.String()+":"), address)
 	}
-	require.Zero(t, internet.Inside.CountConnections(t))
+	require.Zero(t, internet.Listener.CountConnections(t))
 }

@@ -45,7 +45,7 @@ func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
 	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
+		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		if len(c.Targets) > 0 {
 			due[lane] = len(c.Targets)
@@ -182,7 +182,7 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "if a request has more than 50 links, its accounts must be due in the lane of the tier")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links must not be in the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule must fetch all tracked accounts")
 	})

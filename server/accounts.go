@@ -18,7 +18,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		return nil, err
 	}
 	query := store.AccountQuery{
-		Platform: (*link.Platform)(p.Platform), Username: normaliseOptional(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
+		Platform: (*link.Platform)(p.Platform), Username: normaliseOptionalText(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
 	}
@@ -99,7 +99,7 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 		TotalViews: view.Count(a.TotalViews), TotalLikes: view.Count(a.TotalLikes), TotalComments: view.Count(a.TotalComments),
 		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), MetricsMasked: view.MetricsMasked(),
 
-		FetchDetail: view.FetchDetail(&a.FetchState, link.Account), LastAttemptAt: view.Text(toAPITimePtr(a.LastAttemptAt)),
+		FetchDetail: view.ExplainFetchStatus(&a.FetchState, link.Account), LastAttemptAt: view.Text(toAPITimePtr(a.LastAttemptAt)),
 		NextFetchAt: view.Text(toAPITimePtr(a.NextFetchAt)),
 	}
 	if a.FetchStatus != "" {

@@ -111,7 +111,7 @@ func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	})
 }
 
-func TestGetAccount_returnsEmptyTrueIfThePlatformListsNoVideos(t *testing.T) {
+func TestGetAccount_reportsAnAccountWithoutVideosAsEmpty(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -422,7 +422,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("the list must contain stopped videos only if include_removed=true", func(t *testing.T) {
+		t.Run("the list omits stopped videos by default, and contains them with include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)

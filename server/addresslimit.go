@@ -15,7 +15,7 @@ import (
 type addressLimit struct {
 	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
 	perMinute   int64
-	description string // the limited requests, as an error message names them: for example "requests without a valid token"
+	description string // what the limit counts, in words for an error message: for example "sign-in attempts"
 }
 
 var (
@@ -87,10 +87,10 @@ func (a *addressLimits) countRequest(ctx context.Context, l addressLimit, addres
 	return &limitExceeded{l, quota.Reset}
 }
 
-// uncountRequest subtracts a request that countRequest has counted.
+// uncountRequest undoes the counting of a request that countRequest has counted.
 func (a *addressLimits) uncountRequest(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the request stays counted
-		a.log.ErrorContext(ctx, "cannot subtract a request from the rate limit of the client's address", "error", err)
+		a.log.ErrorContext(ctx, "cannot lower the request count of the client's IP address", "error", err)
 	}
 }
 

@@ -129,7 +129,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 // links with the same text also share one entry. parsedLinks has the result of parsing each link, in the order of urls.
 func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
-	seen := make(map[[2]string]int, len(urls)) // index of the entry, by platform and id, or by the text of a refused link
+	seen := make(map[[2]string]int, len(urls)) // the value is an index in entries; the key is the platform and id, or the text of a refused link
 	for i, r := range parsedLinks {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
@@ -228,9 +228,9 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response. There are three: some videos or accounts are not fetched, smaller requests are fetched before
-// this large one, and some links were sent more than once. The number started says how many videos or accounts this request lets the collector
-// fetch. The number pending says how many are saved but not fetched.
+// warnings returns the warnings of the response. They say that some items are not fetched, that the items of smaller requests are fetched
+// first, or that some links were sent more than once. started is the number of items that are fetched because of this request. pending is
+// the number of items that are saved but not fetched.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
 	switch beyond := plan.accepted - plan.enqueue; {
@@ -240,12 +240,12 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending 
 	case pending > 0:
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the items in pendingTmvQueue: %d.",
 			s.previewAllowance, pending))
-	case beyond > 0: // all items after the first ones were tracked already, and data is collected for them
+	case beyond > 0: // the items beyond the allowance were tracked before this request, so their data is still collected
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; this request fetches nothing for the other %d, which were tracked before.",
 			s.previewAllowance, beyond))
 	}
 	if len(entries) > immediateLinks && started > 0 {
-		notes = append(notes, fmt.Sprintf("A request of more than %d links is fetched in the background by the scheduled update, which begins now and gives precedence to smaller requests.", immediateLinks))
+		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its items are fetched by the scheduled update. The update begins now and fetches the items of smaller requests first.", immediateLinks))
 	}
 	repeated := 0
 	for _, e := range entries {

@@ -43,7 +43,7 @@ func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
 	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1000, time.Hour, lane))
+		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		if len(c.Targets) > 0 {
 			due[lane] = len(c.Targets)
@@ -178,7 +178,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "if a request has more than 50 links, its videos must be due in the lane of the tier")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "if a request has more than 50 links, its videos must be in the lane 'premium', not in the lane 'interactive'")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestBulkTrackVideos_listsPendingVideosOfEarlierRequests(t *testing.T) {
 	})
 }
 
-func TestBulkTrackVideos_announcesTheScheduledUpdateOnlyIfItFetchesVideosOfTheRequest(t *testing.T) {
+func TestBulkTrackVideos_mentionsTheScheduledUpdateOnlyIfAVideoIsNew(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -66,7 +66,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 // CreateCollection answers POST /collections: it creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
-	collection := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+	collection := store.NewCollection{ID: recordIDFrom(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
 		collection.Access = store.Access(*r.Body.Access)
@@ -96,7 +96,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if err != nil {
 		return nil, err
 	}
-	if patch.ExpectedUpdatedAt, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
+	if patch.ExpectedUpdatedAt, err = checkIfMatchHeader(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
 	if r.Body.Password != nil { // the password is hashed after all other checks, because hashing is slow
@@ -153,7 +153,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 
 // DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection.
 func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionRequestObject) (api.DeleteCollectionResponseObject, error) {
-	unchanged, err := checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch)
+	unchanged, err := checkIfMatchHeader(ctx, r.CollectionID, r.Params.IfMatch)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +163,10 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatch fails if the header If-Match does not contain the ETag of the collection's current version. It returns the time of the last
-// change. The operation passes this time to its database write, which fails if the collection has changed since. If the header is missing,
-// checkIfMatch returns nil.
-func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
+// checkIfMatchHeader returns an error if the header If-Match does not contain the ETag of the collection's current version. Otherwise, it
+// returns the time of the collection's last change, or nil if the header is missing. The operation passes this time to its database write,
+// which fails if the collection has changed since.
+func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
 	}
@@ -218,9 +218,9 @@ func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.
 	case errors.Is(err, store.ErrPasswordRequired):
 		how := "send a password of at least 8 characters in the same request, or set a password in an earlier request."
 		if collectionID == uuid.Nil {
-			how = "create the collection private, then PATCH access and password."
+			how = "first create the collection with the access private; then set access and password in one PATCH request."
 		}
-		return at(problem(CodePasswordRequired, "access protected needs a password: %s", how), "/access")
+		return at(problem(CodePasswordRequired, "A protected collection needs a password: %s", how), "/access")
 	case errors.Is(err, store.ErrStale):
 		return collectionChangedError()
 	}

@@ -145,7 +145,7 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
 		h.Del(name)
 	}
-	if err := s.limitNotModified(c); err != nil {
+	if err := s.limit304Responses(c); err != nil {
 		return err
 	}
 	h.Set("ETag", tag)
@@ -178,18 +178,18 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery replaces checkNotModified and saves one database query. If the request has no If-None-Match, the first query
-// of the returned Org reads the version together with the data, and the ETag is computed after this query.
+// checkConditionInFirstQuery can replace checkNotModified to save a database query. If the request has no If-None-Match, it does not query
+// the version for the ETag: the first query of the returned Org reads the version. If the request has If-None-Match, or if the tier does not
+// show metrics, it calls checkNotModified.
 //
-// Use it only for an operation whose first query reads the version and the data together. With two queries, the ETag could be newer than
-// the data.
+// The first query must also read the data. Otherwise, the ETag could be newer than the data.
 func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	inputs, err := s.etagInputs(caller, operation, request) // call this before the data is read, because the current day is one of the inputs
+	inputs, err := s.etagInputs(caller, operation, request) // call etagInputs before the data is read: if a new day begins between the two calls, the ETag must be that of the old day
 	if err != nil {
 		return nil, err
 	}

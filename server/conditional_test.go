@@ -63,7 +63,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // Close waits until the last use of both tokens is stored; a later write would change the ETag of GET /tokens
+		a.server.Close() // Close waits until the last use of each token is stored; if it were stored later, the ETag of GET /tokens would change during the test
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue

@@ -278,7 +278,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
 	"SQLSTATE": nil, "sqlite": nil, "SQLITE_": nil, "postgres": nil, "pgconn": nil, "driver:": nil, "sql:": nil, "database/sql": nil,
-	"pgx": regexp.MustCompile(`\bpgx(pool)?\b`), "gorm": regexp.MustCompile(`\bgorm\b`), "goose": regexp.MustCompile(`\bgoose\b`), // without \b, a cursor could contain them
+	"pgx": regexp.MustCompile(`\bpgx(pool)?\b`), "gorm": regexp.MustCompile(`\bgorm\b`), "goose": regexp.MustCompile(`\bgoose\b`), // \b is necessary, because a cursor can contain these letters by chance
 	"goroutine ": regexp.MustCompile(`goroutine \d`), "panic:": nil, "runtime error": nil, "nil pointer": nil, ".go": regexp.MustCompile(`\.go\b`),
 	"interface conversion": nil, "interface {": nil, "map[string": nil, "store.": regexp.MustCompile(`\*?store\.[A-Z]`), "api.": regexp.MustCompile(`\*?api\.[A-Z]`),
 	"server.": regexp.MustCompile(`\*?server\.[A-Z]`), "json: ": nil, "strconv.": nil, "net/http": nil, "context canceled": nil, "deadline exceeded": nil, "dial tcp": nil,

@@ -164,23 +164,24 @@ func (f *fuzz) exchange(r *generatedRequest) {
 		switch f.IntN(4) {
 		case 0:
 			again.setQueryValue("cursor", changeOneCharacter(string(next[1])))
-			f.send(again.withExpectation(expect400, "the cursor was modified"))
+			f.send(again.setExpectedResponse(expect400, "the cursor was modified"))
 		case 1:
 			again.setQueryValue("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[firstResult(r.queryValue("order_direction"))])
-			f.send(again.withExpectation(expect400, "the cursor was returned for the other order_direction"))
+			f.send(again.setExpectedResponse(expect400, "the cursor was returned for the other order_direction"))
 		default:
-			f.send(again.withExpectation(expectValid, "the cursor is valid"))
+			f.send(again.setExpectedResponse(expectValid, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
-		f.send(again.withStatus(http.StatusNotModified, "If-None-Match has the ETag of the previous response"))
+		f.send(again.setExpectedStatus(http.StatusNotModified, "If-None-Match has the ETag of the previous response"))
 	case r.op.Method == http.MethodGet && f.chance(10):
 		again.method = http.MethodHead
-		f.send(again.withStatus(http.StatusOK, "HEAD after a GET with status 200"))
+		f.send(again.setExpectedStatus(http.StatusOK, "HEAD after a GET with status 200"))
 	}
 }
 
-// firstResult returns only the text from the two results of generatedRequest.get.
+// firstResult returns its first parameter and ignores the second one. It makes the first result of generatedRequest.queryValue usable in an
+// expression.
 func firstResult(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the
@@ -191,7 +192,7 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 		return nil, nil
 	}
 	if len(r.raw) > 2<<20 {
-		r.withStatus(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
+		r.setExpectedStatus(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
 	}
 	f.requestsLeft--
 	start := time.Now()
@@ -222,15 +223,15 @@ func (r *generatedRequest) statusFault(resp *http.Response) string {
 		return "an invalid request was not refused with the expected status"
 	case r.want == expectStatus && status != r.status:
 		return fmt.Sprintf("the status must be %d", r.status)
-	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allowListsAllMethods(r.op, resp.Header.Get("Allow")):
+	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !hasAllMethods(r.op, resp.Header.Get("Allow")):
 		return "the header Allow has the wrong methods: " + resp.Header.Get("Allow")
 	}
 	return ""
 }
 
-// allowListsAllMethods returns true if the value of an Allow header lists all methods of an operation's path.
-func allowListsAllMethods(op *contractOperation, field string) bool {
-	listed := strings.Split(field, ", ")
+// hasAllMethods returns true if the value of the header Allow contains all methods of the operation's path.
+func hasAllMethods(op *contractOperation, allowHeader string) bool {
+	listed := strings.Split(allowHeader, ", ")
 	for method := range op.PathItem.Operations() {
 		if !slices.Contains(listed, method) {
 			return false
@@ -276,9 +277,11 @@ func (y *fuzzTally) countResponse(t *testing.T, operationID string, status int, 
 func (y *fuzzTally) report(seed int) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Requests generated from the contract\n\n"+
-		"`make fuzz-contract` writes this page. It sends requests that are generated from `openapi.yaml` to the server on SQLite. Some requests are valid, the\n"+
-		"others have one fault. The run fails if an answer is not declared in the contract or has a status 5xx, if a valid request is refused, or if a request with a\n"+
-		"fault is accepted. The code of the run is in `server/contractfuzz_test.go`.\n\n"+
+		"`make fuzz-contract` writes this page. It generates requests from `openapi.yaml` and sends them to the server on SQLite.\n"+
+		"Some requests are valid. Each of the other requests has one fault.\n"+
+		"The run fails if an answer is not declared in the contract, or if its status is 5xx.\n"+
+		"The run also fails if a valid request is refused, or if a request with a fault is accepted.\n"+
+		"The code of the run is in `server/contractfuzz_test.go`.\n\n"+
 		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
 	for _, id := range slices.Sorted(maps.Keys(y.operations)) {
 		o := y.operations[id]

@@ -55,9 +55,9 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 		case format == "":
 			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quoteText(accept), strings.Join(op.formats, " or "))
 		case semicolon:
-			return answerConverted(c, semicolonCSV, op.row, next)
+			return convertListResponse(c, semicolonCSV, op.row, next)
 		default:
-			return answerConverted(c, converters[format], op.row, next)
+			return convertListResponse(c, converters[format], op.row, next)
 		}
 	}
 }
@@ -103,10 +103,12 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls next, the handler of the operation, and converts the JSON list in the response to the given format. entrySchema is
-// the schema of a list entry. The ETags in If-None-Match have the suffix of the format. answerConverted removes the suffix, because the
-// operation compares these ETags with the ETag of the JSON.
-func answerConverted(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
+// convertListResponse calls next, the handler of the operation, and converts the JSON list in the response to the given format. entrySchema
+// is the schema of a list entry.
+//
+// The ETags in If-None-Match have the suffix of the format. convertListResponse removes the suffix, because the operation compares these
+// ETags with the ETag of the JSON.
+func convertListResponse(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
@@ -144,7 +146,7 @@ type convertedResponse struct {
 	to       *converter
 	row      *openapi3.Schema
 	json     *io.PipeWriter // pipe to which the operation writes JSON; nil if the response is not converted
-	done     chan error     // gets the error of the conversion, or nil, after the conversion
+	done     chan error     // when the conversion ends, it sends its error, or nil, to this channel
 }
 
 // Header returns the headers of the response.

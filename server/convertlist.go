@@ -215,9 +215,9 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnNames returns the sorted names of the columns of a table: the required members of entrySchema, and the optional members that the
-// first entry of the list has. An optional member that only some entries have names another member in x-column-with. The table has its
-// column if it has the column of the other member. firstEntry is nil if the list is empty.
+// columnNames returns the sorted column names of a table. The columns are the required members of entrySchema and the members of firstEntry,
+// which is nil if the list is empty. A member with the extension x-column-with also gets a column if the member named by the extension has
+// one.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	hasColumn := func(name string) bool {
 		_, has := firstEntry[name]

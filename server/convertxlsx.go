@@ -125,7 +125,7 @@ func (w *xlsxRows) writeText(cellRef, text string) {
 // maxCellText is the largest length of a text in a cell, in UTF-16 units.
 const maxCellText = 32_767
 
-// cutText returns a text cut after maxCellText UTF-16 units, so that it fits into a cell.
+// cutText shortens text to at most maxCellText UTF-16 units, so that it fits into a cell.
 func cutText(text string) string {
 	if len(text) <= maxCellText {
 		return text

@@ -113,7 +113,7 @@ func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 				}
 				for column, name := range rows[0] {
 					if _, has := entry[name]; !has {
-						require.Equal(t, "interpolated", name, "%s: only a member that some entries have can be absent", target)
+						require.Equal(t, "interpolated", name, "%s: only the member 'interpolated' may be missing from an entry", target)
 					}
 					require.Equal(t, strings.ReplaceAll(csvCell(t, entry[name]), "\r\n", "\n"), rows[i+1][column], "%s: %s", target, name)
 				}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,24 +31,24 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodGet, "/videos?page=99999999999999999999999", nil, "page must be at most 2147483647, not 99999999999999999999999."},
 		{http.MethodGet, "/videos?page=-2147483649", nil, "page must be at least 1, not -2147483649."},
 		{http.MethodGet, "/videos?page=1.5", nil, `page must be a whole number, not "1.5".`},
-		{http.MethodGet, "/collections?parent_id=xyz", nil, "parent_id must be " + collectionID + `, not "xyz".`},
-		{http.MethodGet, "/collections?parent_id=abcd", nil, "parent_id must be " + collectionID + `, not "abcd".`},
+		{http.MethodGet, "/collections?parent_id=xyz", nil, fmt.Sprintf(`parent_id must be %s, not "xyz".`, collectionID)},
+		{http.MethodGet, "/collections?parent_id=abcd", nil, fmt.Sprintf(`parent_id must be %s, not "abcd".`, collectionID)},
 		{http.MethodGet, "/videos?username=%40", nil, `username must be a handle, with or without a leading @, not "@".`},
 		{http.MethodGet, "/videos?hashtag=%23", nil, `hashtag must be a hashtag, with or without a leading #, not "#".`},
 		{http.MethodGet, "/videos?q=%20", nil, `q must be a text with at least one word, not " ".`},
 		{http.MethodGet, "/videos?cursor=a.b", nil, `cursor must be a cursor from an earlier answer, which has only letters, digits, - and _, not "a.b".`},
 		{http.MethodGet, "/videos/a%00b", nil, "ad_id contains a NUL character."},
-		{http.MethodGet, video + "/history?end_date=" + a.daysAgo(40), nil, "end_date " + a.daysAgo(40) + " is before the default start_date, which is " + a.daysAgo(30) +
-			" (30 days ago); send a start_date that is not after end_date."},
-		{http.MethodGet, video + "/history?start_date=" + a.daysAgo(3) + "&end_date=" + a.daysAgo(4), nil, "end_date " + a.daysAgo(4) + " is before start_date, which is " + a.daysAgo(3) + "."},
-		{http.MethodPost, "/collections", map[string]any{"name": "   "}, "name must be " + name + `, not "   ".`},
+		{http.MethodGet, video + "/history?end_date=" + a.daysAgo(40), nil, fmt.Sprintf("end_date %s is before the default start_date, which is %s (30 days ago); "+
+			"send a start_date that is not after end_date.", a.daysAgo(40), a.daysAgo(30))},
+		{http.MethodGet, video + "/history?start_date=" + a.daysAgo(3) + "&end_date=" + a.daysAgo(4), nil, fmt.Sprintf("end_date %s is before start_date, which is %s.", a.daysAgo(4), a.daysAgo(3))},
+		{http.MethodPost, "/collections", map[string]any{"name": "   "}, fmt.Sprintf(`name must be %s, not "   ".`, name)},
 		{http.MethodPost, "/collections", map[string]any{"name": ""}, "name is empty."},
 		{http.MethodPost, "/collections", map[string]any{"name": strings.Repeat("😀", 101)}, "name must have at most 100 characters, not 101."},
 		{http.MethodPost, "/collections", map[string]any{"name": "a", "hashtags": []string{"fit ness"}}, `hashtags.0 must be a hashtag without white space, with # only at its beginning, not "fit ness".`},
 		{http.MethodPatch, collection, map[string]any{"password": "secret"}, "password must have at least 8 characters, not 6."},
 		{http.MethodPost, "/videos/bulk", map[string]any{"links": []string{}}, "links must have at least 1 entry, not 0."},
-		{http.MethodPost, "/webhooks", map[string]any{"url": "nope", "description": "a"}, "url must be " + webhookURL + `, not "nope".`},
-		{http.MethodPost, "/webhooks", map[string]any{"url": "ftp://example.com/x", "description": "a"}, "url must be " + webhookURL + `, not "ftp://example.com/x".`},
+		{http.MethodPost, "/webhooks", map[string]any{"url": "nope", "description": "a"}, fmt.Sprintf(`url must be %s, not "nope".`, webhookURL)},
+		{http.MethodPost, "/webhooks", map[string]any{"url": "ftp://example.com/x", "description": "a"}, fmt.Sprintf(`url must be %s, not "ftp://example.com/x".`, webhookURL)},
 		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},
 	} {
 		p := c.send(test.method, test.target, test.body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)

@@ -69,7 +69,7 @@ type CodeInfo struct {
 	Code    Code
 	Status  int
 	Title   string
-	Meaning string // when the server answers with this code, in one or two sentences
+	Meaning string // one or two sentences that say when the server answers with this code
 }
 
 // codes contains the HTTP status and the description of every error code, sorted by status.
@@ -90,17 +90,17 @@ var codes = [...]CodeInfo{
 	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp over a loopback address names a host that is not this machine; only a trusted proxy may send such requests."},
 	{CodeNotFound, 404, "Not found", "The path or the item does not exist, or the item belongs to another organisation."},
 	{CodeMethodNotAllowed, 405, "Method not allowed", "The path does not support this method; the Allow header lists the methods it supports."},
-	{CodeNotAcceptable, 406, "Not acceptable", "The header Accept allows no format in which the operation can answer: JSON, and CSV and XLSX for lists and histories."},
+	{CodeNotAcceptable, 406, "Not acceptable", "The header Accept does not allow any format of the operation. All operations have the format JSON; lists and histories also have CSV and XLSX."},
 	{CodeConflict, 409, "Conflict", "The request conflicts with the current state of the data."},
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
-	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, more videos than the period allows, or more than 75,000 points for a report. Choose a smaller collection or a shorter period."},
+	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), or its report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens count until they are deleted, 90 days after their end."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
-	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
+	{CodePasswordRequired, 409, "Password required", "A collection with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
@@ -338,8 +338,8 @@ func withoutNames(err error) error {
 // maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member "instance".
 const maxInstance = 10_000
 
-// instancePath returns the path of the request for the error response. If the path is longer than maxInstance, it returns the route instead,
-// such as /videos/:ad_id. If no route matches the path, it returns /.
+// instancePath returns the value of the member "instance" in an error response. The value is the path of the request. If the path is longer
+// than maxInstance, the value is the route, such as /videos/:ad_id, or / if no route matches the path.
 func instancePath(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
@@ -358,7 +358,7 @@ func challengeHeader(e *Error) string {
 	return fmt.Sprintf(`%s, error="invalid_token", error_description="%s"`, realm, describeInASCII(e.Detail))
 }
 
-// describeInASCII returns text with the characters that the error_description of a challenge allows.
+// describeInASCII replaces each character that the parameter error_description of a challenge does not allow. It returns the new text.
 func describeInASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

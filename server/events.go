@@ -44,8 +44,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 			return found, failed
 		},
 		otherMembers: func(paginationValues, int) any {
-			var members feedMembers
-			members, failed = s.feedMembers(page, found, missing)
+			var members eventPagination
+			members, failed = s.eventPagination(page, found, missing)
 			return members
 		}})
 	if err == nil {
@@ -54,8 +54,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if events after the cursor were deleted or never recorded. The position of the last such event is
-// lastMissing. The cursor is nil if the request has no cursor.
+// checkFeedPosition returns an error if an event after the cursor is missing, because it was deleted or never recorded. lastMissing is the
+// position of the last missing event. The cursor is nil if the request has no cursor.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil
@@ -66,15 +66,15 @@ func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	return nil
 }
 
-// feedMembers are all members of the response of listEvents except the member "data".
-type feedMembers struct {
+// eventPagination contains all members of the response of listEvents except the member "data".
+type eventPagination struct {
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of a response with the given events. If there are no events, next_cursor is the position at which the
-// page starts: the position in the cursor of the request, or lastMissing if the request has no cursor.
-func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
+// eventPagination returns has_more and next_cursor for a page of events. next_cursor contains the position of the last event on the page.
+// For an empty page, it contains the position from the cursor of the request, or lastMissing if the request has no cursor.
+func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], lastMissing int64) (eventPagination, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {
 		after = *page.after
@@ -84,7 +84,7 @@ func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], 
 		after = store.EventPosition(last.Position, last.ID)
 	}
 	cursor, err := s.sealCursor(cursorContent{After: after, Page: 1}, page.cursor)
-	return feedMembers{HasMore: events.Next() != nil, NextCursor: cursor}, err
+	return eventPagination{HasMore: events.Next() != nil, NextCursor: cursor}, err
 }
 
 // toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.

@@ -15,7 +15,7 @@ import (
 )
 
 // Requirements in docs/coverage.md: 11.1-01, 11.1-03, 11.1-06
-func TestFetchStatus_selectsRowsOfListsAndChangesTheirETags(t *testing.T) {
+func TestFetchStatus_filtersListsAndChangesETags(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -100,7 +100,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		never := []string{"No configured source can fetch videos of Facebook; the operator can configure one."}
 		require.Equal(t, never, warnings("https://www.facebook.com/reel/1234567890123457"))
 		require.Empty(t, warnings("https://www.instagram.com/northwind/reel/C3xYz12AbCd/"))
-		account := []string{"The configured sources find a video of Instagram only through its account, unless the video is one of the operator's own videos: track the account, or send a link of the video that contains the handle of the account."}
+		account := []string{"The configured sources find a video of Instagram only if they know its account. Track the account, or send a link that contains the account's handle. The operator's own videos need no handle."}
 		require.Equal(t, account, warnings("https://www.instagram.com/reel/C3xYz12AbCe/"))
 		bulk := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{
 			"https://www.facebook.com/reel/1234567890123458", "https://www.facebook.com/reel/1234567890123459", videoURL(3)}}).requireStatus(http.StatusOK))

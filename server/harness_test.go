@@ -34,8 +34,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestMain runs the tests. If all tests of the package run, it also requires that a test received each response that openapi.yaml declares,
-// and that no goroutine is left.
+// TestMain runs the tests. After a run of all tests of the package, it also requires that each response in openapi.yaml was received by a
+// test, and that no goroutine is left.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
@@ -97,7 +97,7 @@ type app struct {
 	http   *httptest.Server
 	// databaseError makes every database statement fail with this error. If it is nil, statements succeed.
 	databaseError atomic.Pointer[error]
-	// panicAt is the name of a database table. Every statement that contains the name panics. If panicAt is nil, no statement panics.
+	// panicAt is the name of a database table. Each statement that contains this name causes a panic. If panicAt is nil, there is no panic.
 	panicAt   atomic.Pointer[string]
 	platforms *platforms
 	log       *syncBuffer
@@ -153,7 +153,7 @@ func (a *app) inspect(statement string, args []any) error {
 		return *err
 	}
 	if table := a.panicAt.Load(); table != nil && strings.Contains(statement, *table) {
-		panic("a bug at /usr/src with " + *table)
+		panic("made-up panic in /usr/src, caused by a statement on the table " + *table)
 	}
 	return a.Guard.Inspect(statement, args)
 }
@@ -395,7 +395,7 @@ func (a *app) fetch(factsOf func(target queue.Target) ingest.VideoFacts) {
 	collector := store.NewID()
 	for _, p := range link.Platforms {
 		for _, lane := range queue.Lanes {
-			c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(collector, p, "video", 1000, time.Minute, lane))
+			c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(collector, p, "video", 1000, time.Minute, lane))
 			require.NoError(a.t, err)
 			outcomes := make([]ingest.Outcome, len(c.Targets))
 			for i, target := range c.Targets {

@@ -115,7 +115,7 @@ func TestVideoHistory_marksInterpolatedDaysInTables(t *testing.T) {
 		rows := c.requestCSV(history + query)
 		require.Equal(t, rows[0], sheet[0])
 		column := slices.Index(rows[0], "interpolated")
-		require.GreaterOrEqual(t, column, 0, "%q: the table must have the column although its first entry may lack the member", query)
+		require.GreaterOrEqual(t, column, 0, "%q: the table must have the column 'interpolated', even if the first point has no member 'interpolated'", query)
 		var got []string
 		for i, row := range rows {
 			got = append(got, row[column])

@@ -12,9 +12,8 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export. An export could miss a younger point, because the transaction that stores
-	// it may not have ended. The end of an export is a whole minute, so that its ETag stays valid for a minute. All pages of an export have
-	// the same end, which the cursor contains.
+	// exportDelay is the minimum age of the points in an export. An export could miss younger points, because their transactions may not be
+	// committed yet.
 	exportDelay = 2 * time.Minute
 )
 
@@ -33,8 +32,8 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	if page.until == 0 { // the first page
-		page.until = store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute))
+	if page.until == 0 { // the first page; all other pages get the same time from their cursor
+		page.until = store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
 	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
 	if since != nil {

@@ -78,7 +78,7 @@ func TestHistoryExport_updatedSinceSelectsOnlyNewPoints(t *testing.T) {
 		require.Empty(t, none)
 		fetch(1000)
 		tooNew, until := c.readExport(url.Values{"updated_since": {until}})
-		require.Empty(t, tooNew, "the export must not contain points of a fetch before two minutes have passed")
+		require.Empty(t, tooNew, "a point must not be exported in the first two minutes after its fetch")
 		a.Clock.Advance(3 * time.Minute)
 		fresh, _ := c.readExport(url.Values{"updated_since": {until}})
 		require.Len(t, fresh, videos-1)
@@ -105,7 +105,7 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 		yesterday := a.daysAgo(0)
 		a.Clock.Advance(24 * time.Hour)
 		fetchOne := func() {
-			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.Lanes...))
+			claim, err := a.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.Lanes...))
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1)
 			require.NoError(t, a.Acknowledge(t.Context(), claim, claim.At, []ingest.Outcome{storetest.Outcome(a.DB, claim.Targets[0], storetest.Views(2))}))

@@ -28,7 +28,7 @@ func toAPIVideoHistoryPoint(p store.Point, view View, quality bool) api.VideoHis
 	return out
 }
 
-func TestAppendVideoHistoryPoint_writesTheSameBytesAsEncodingJSON(t *testing.T) {
+func TestAppendVideoHistoryPoint_writesTheSameBytesAsJSONMarshal(t *testing.T) {
 	t.Parallel()
 	counts := nilOrValue(rapid.Int64())
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses has the expected response to a hostile link, by the check that refuses the link. The fields status and code are for a
-// request with one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform before it
-// refuses the link.
+// hostileResponses has the expected responses to hostile links. The key is the check that refuses the link. The fields status and code are
+// for a request with one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform
+// before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
@@ -37,11 +37,11 @@ var hostileResponses = map[string]struct {
 func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
-		_, ok := link.HostPlatform(host)
+		_, ok := link.PlatformOfHost(host)
 		return ok
 	}
 	internet := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
-	links := outboundtest.Links(t, internet.Inside)
+	links := outboundtest.Links(t, internet.Listener)
 	resolver, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
@@ -59,7 +59,7 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	for _, path := range []string{"/videos", "/accounts"} {
 		for _, l := range links {
 			before := internet.Connections()
-			want := hostileResponses[l.Caller]
+			want := hostileResponses[l.RequestCheck]
 			if strings.Contains(l.URL, "\x00") {
 				want.code = server.CodeInvalidRequest
 			}
@@ -73,7 +73,7 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 		require.Len(t, got.Results, len(raw))
 		for i, e := range got.Results {
 			require.Equal(t, raw[i], e.URL)
-			require.Equal(t, hostileResponses[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
+			require.Equal(t, hostileResponses[callers[e.URL].RequestCheck].failure, *e.Code, "%q: %s", e.URL, *e.Error)
 		}
 	}
 	internet.RequireOnlyAllowedConnections(t, isPlatforms)

@@ -15,28 +15,30 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// finishKeyTimeout is the time limit for storing the response to a request with an Idempotency-Key. If the caller closes the connection,
+// storeResponseTimeout is the time limit for storing the response to a request with an Idempotency-Key. If the caller closes the connection,
 // the server still stores the response.
-const finishKeyTimeout = 5 * time.Second
+const storeResponseTimeout = 5 * time.Second
 
-// finishKeyGrace is how long after the deadline of a request the server may still store the response for its Idempotency-Key.
-const finishKeyGrace = 500 * time.Millisecond
+// storeResponseGrace is the time limit for storing the response for an Idempotency-Key, if the request has a deadline. The time begins at
+// this deadline.
+const storeResponseGrace = 500 * time.Millisecond
 
-// keyRenewal is how often the server renews the lease of an Idempotency-Key while the request runs. Two renewals can fail before the lease ends.
+// keyRenewal is the interval at which the server renews the lease of an Idempotency-Key during a request. Two renewals can fail before the
+// lease ends.
 const keyRenewal = store.KeyLease / 3
 
-type effectKey struct{}
+type recordIDKey struct{}
 
-// effectID returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key get the same id, so
+// recordIDFrom returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key get the same id, so
 // that they create only one record. Without an Idempotency-Key, the id is zero.
-func effectID(ctx context.Context) uuid.UUID {
-	id, _ := ctx.Value(effectKey{}).(uuid.UUID)
+func recordIDFrom(ctx context.Context) uuid.UUID {
+	id, _ := ctx.Value(recordIDKey{}).(uuid.UUID)
 	return id
 }
 
 // idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and sends this response
 // to every repetition. A response with status 5xx is not stored. In this case, a repetition runs the operation again with the same
-// effectID, because the first request may have changed data.
+// record id, because the first request may have changed data.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -50,7 +52,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		org := CallerFrom(r.Context()).Org
-		known, err := org.BeginKey(r.Context(), op.id, key, request)
+		known, err := org.ReserveKey(r.Context(), op.id, key, request)
 		if err != nil {
 			return err
 		}
@@ -72,12 +74,12 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 			return e
 		case store.KeyFresh:
 		}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, this status makes finishKey release the key
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, this status makes storeResponseForKey release the key
 		stopRenewing := s.renewKey(c, org, op.id, key)
 		defer func() {
 			stopRenewing()
-			s.finishKey(c, org, op.id, key, result)
+			s.storeResponseForKey(c, org, op.id, key, result)
 		}()
 		response, err := bufferResponse(c, next)
 		if err != nil {
@@ -141,18 +143,18 @@ func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string)
 	})
 	return func() {
 		cancel()
-		renewals.Wait() // a later renewal would reserve a key again that finishKey has released
+		renewals.Wait() // without Wait, a late renewal could reserve the key again after storeResponseForKey has released it
 	}
 }
 
-// finishKey stores the response to a request with an Idempotency-Key. If the status is 5xx, it releases the key instead, so that a
+// storeResponseForKey stores the response to a request with an Idempotency-Key. If the status is 5xx, it releases the key instead, so that a
 // repetition runs the operation again.
-func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
+func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), storeResponseTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // end soon after the deadline of the request, because the caller waits
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits, so this function must return soon after the deadline of the request
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
+		ctx, stop = context.WithDeadline(ctx, deadline.Add(storeResponseGrace))
 		defer stop()
 	}
 	var err error

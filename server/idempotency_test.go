@@ -51,8 +51,8 @@ func (c *caller) postRequests() map[string][3]any {
 	}
 }
 
-// postOperations returns the operation ids of all POST operations in openapi.yaml.
-func postOperations() []string {
+// idsOfPOSTOperations returns the ids of all operations in openapi.yaml that have the method POST.
+func idsOfPOSTOperations() []string {
 	var ids []string
 	for _, item := range sharedContract().doc.Paths.Map() {
 		if item.Post != nil {
@@ -82,7 +82,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		requests := c.postRequests()
-		require.ElementsMatch(t, postOperations(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
+		require.ElementsMatch(t, idsOfPOSTOperations(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
 		for id, request := range requests {
 			path := request[0].(string)
 			send := func(body any, key string) response {
@@ -190,7 +190,7 @@ func TestIdempotency_longRequestKeepsItsKey(t *testing.T) {
 	}
 	var during response
 	a.Guard.BeforeStatement(`INSERT INTO "collections"`, func() {
-		a.Clock.Advance(2 * store.KeyLease) // without a renewal, the lease has now ended
+		a.Clock.Advance(2 * store.KeyLease) // advance the clock past the end of the lease
 		now := store.InstantOf(a.Clock.Now())
 		require.Eventually(t, func() bool {
 			return storetest.Column[store.Instant](t, a.DB, "SELECT started_at FROM idempotency_keys")[0] == now

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// identityTTL is how long a valid token is accepted without a new look-up in the database. So a revoked token or a changed tier takes
-	// effect on every server within a second.
+	// identityTTL is how long a valid token is accepted without a new look-up in the database. So, within a second, every server refuses a
+	// revoked token and uses the new tier of an organisation.
 	identityTTL = 500 * time.Millisecond
 	// refusalTTL is how long an invalid token is refused without a new look-up in the database. An invalid token never becomes valid,
 	// because every new token is random.
@@ -45,7 +45,7 @@ type identities struct {
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
-	used       *lru.Cache[uuid.UUID, time.Time]     // time of the last use that is stored in the database, by token id
+	used       *lru.Cache[uuid.UUID, time.Time]     // when each token was last used, according to the database; the key is the token id
 	inFlight   singleflight.Group                   // look-ups in progress; requests with the same token and address share one look-up
 	newLookUps chan struct{}                        // semaphore that limits the look-ups of new tokens to maxNewLookUps
 }
@@ -62,7 +62,7 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up in the database
 }
 
-// newIdentities returns an identities value with empty caches. authenticate looks up a secret in the database.
+// newIdentities returns an identities value with empty caches. The parameter authenticate is a function that looks up a secret in the database.
 func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
 	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),

@@ -152,8 +152,8 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. Before, createCallerItems must have created these items, with the same
-// firstNumber. inventory also creates reports, a token, a webhook and deliveries, and returns their ids.
+// inventory returns the texts that identify the items of c. It also creates reports, a token, a webhook and deliveries, and returns their
+// ids. The other items must exist already: call createCallerItems with the same firstNumber first.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -182,7 +182,7 @@ func (c *caller) inventory(firstNumber int) inventory {
 	for range 2 { // two reports, so that the list of reports has a second page
 		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
-	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // the inventory has a new token, because requests must not revoke the token of c
+	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // the requests of the tests may revoke this new token, but not c's own token
 	hook := c.createWebhook("https://hooks.example.com/")
 	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", firstNumber))
 	items[webhookID] = append(items[webhookID], hook.ID.String())
@@ -227,9 +227,9 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It has a changed copy of each text in items, with nearly the same position
-// in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. In all other texts, the
-// first three digits of oldFirst are replaced by those of newFirst.
+// unknownItems returns an inventory of items that do not exist. Each text is a changed copy of a text in items, and has nearly the same
+// position as this text in every sort order. oldFirst is the lowest number in the texts of items, and newFirst is the lowest number in the
+// copies. Both numbers have four digits, and their last digits must be equal.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

@@ -35,9 +35,8 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. An internal error keeps its code. Every other retryable
-// failure gets the code link_unresolved: the code rate_limited, for example, would blame the caller, but the server sent the platform too
-// many requests.
+// problem returns the error response for a request that contains only this link. If a retry can succeed, the code is link_unresolved, except
+// for an internal error. The code rate_limited is not used, because the caller did not send too many requests.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -66,9 +65,9 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// wrongKindFailure returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the
-// reverse. neededKind is the kind that the operation needs.
-func wrongKindFailure(neededKind link.Kind) *linkFailure {
+// failureForWrongLinkKind returns the failure for a link to an account if the operation needs a link to a video, or the reverse. neededKind
+// is the kind of link that the operation needs.
+func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
 		detail = "This is the link of a video, but this operation needs the link of an account."
@@ -116,7 +115,7 @@ func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []
 	for i, address := range urls {
 		l, err := link.Parse(address)
 		if err != nil {
-			out[i].failure = parseFailure(err)
+			out[i].failure = toLinkFailure(err)
 			continue
 		}
 		out[i].link = l
@@ -133,14 +132,14 @@ func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []
 			out[i] = targets[out[i].link.Canonical]
 		}
 		if out[i].failure == nil && out[i].link.Kind != requiredKind {
-			out[i].failure = wrongKindFailure(requiredKind)
+			out[i].failure = failureForWrongLinkKind(requiredKind)
 		}
 	}
 	return out, nil
 }
 
-// parseFailure converts an error of link.Parse into a linkFailure with a code and a sentence for the caller.
-func parseFailure(err error) *linkFailure {
+// toLinkFailure converts an error of link.Parse into a linkFailure with a code and a sentence for the caller.
+func toLinkFailure(err error) *linkFailure {
 	if refused, ok := errors.AsType[*link.Error](err); ok {
 		return &linkFailure{Code: string(refused.Reason), Detail: refused.Detail}
 	}

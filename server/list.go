@@ -19,8 +19,9 @@ import (
 const (
 	// maxPageBytes is the maximum size of a list page as JSON, in bytes. A page that would be larger has fewer rows than requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the bytes of one row's JSON, without the row's texts and the ids and names of its collections,
-	// whose lengths are known. It includes display_username, which the server computes from the username.
+	// maxRowBytes is the maximum size of a row as JSON, in bytes, without the row's texts and without the ids and names of its collections.
+	// The sizes of these parts are counted separately. maxRowBytes includes display_username, because the server computes it from the
+	// username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.
@@ -32,19 +33,21 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data, from which the ETag is
-	// computed. answerList then calls checkConditionInFirstQuery, which does not need a separate query for the version.
+	// versionInFirstQuery is true if the first query of find reads not only rows, but also the version of the organisation's data, from
+	// which the ETag is computed. answerList then calls checkConditionInFirstQuery, and saves a separate query for the version.
 	versionInFirstQuery bool
 	// find reads the rows of one page. It returns the rows, or it passes each row to handleRow and returns no rows.
 	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// otherMembers returns an object with the members of the response except "data". rowCount is the number of rows in "data". If this
-	// function is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
+	// otherMembers returns an object with the members of the response except "data". rowCount is the number of rows in "data".
+	//
+	// The field otherMembers can be nil. Then a paginated response has the members "data" and "pagination", and any other response is a JSON
+	// array.
 	otherMembers func(facts paginationValues, rowCount int) any
-	// allRows is true if callers of every tier get all rows of the list, with null metrics if the tier does not show metrics. If allRows is
-	// false, a caller whose tier does not show metrics gets only the first row.
+	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all rows, with null metrics. If allRows is
+	// false, they get only the first row.
 	allRows bool
 }
 
@@ -78,7 +81,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}
 	var facts paginationValues
 	next := found.Next()
-	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // a page without pagination has a Link header if the page was cut because of its size
+	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // if the page was cut because of its size, the response has a Link header, even if the request has no paginated=true
 		if facts, err = s.computePagination(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}
@@ -242,8 +245,8 @@ func (b *listBuffer) currentBlock() *bytes.Buffer {
 	return block
 }
 
-// addRow encodes a row and adds its JSON to b. If b.w is set and the last block is full, it sends all blocks. If the JSON would then have
-// more than maxBytes bytes, addRow does not add the row and returns store.ErrEnough. It always adds the first row.
+// addRow encodes a row and adds its JSON to b. If b would then have more than maxBytes bytes, addRow does not add the row and returns
+// store.ErrEnough. The first row is always added. If b.w is set and the last block is full after the row was added, addRow sends all blocks.
 func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
 	block, separator := b.currentBlock(), ""
 	if b.rows > 0 {

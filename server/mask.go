@@ -40,9 +40,9 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. For the status "ok", the
-// sentence is about counts, for example a suspicious count. So a View that masks metrics returns nil for this status.
-func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
+// ExplainFetchStatus returns the sentence that explains the fetch status of a video or account, or nil if there is no such sentence. If v
+// masks metrics, the result for the status "ok" is nil, because the sentence for this status is about metrics.
+func (v View) ExplainFetchStatus(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil
 	}

@@ -130,7 +130,7 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	}
 	switch errorStatus {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(errorText)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncateText(errorText)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
 			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quoteText(r.Host))
@@ -149,7 +149,7 @@ func toolArgumentFaults(r *http.Request) []api.Fault {
 	for _, f := range mcp.FaultsFrom(r.Context()) {
 		pointer := ""
 		if f.Argument != "" {
-			pointer = truncatePlace("/" + escapePointer(f.Argument))
+			pointer = truncateText("/" + escapePointer(f.Argument))
 		}
 		faults = append(faults, bodyFault(pointer, f.Code, "%s", f.Detail))
 	}

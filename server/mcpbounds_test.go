@@ -82,8 +82,8 @@ func TestMCP_needsLittleMemoryToRefuseALargeMessage(t *testing.T) { //nolint:par
 		"empty arrays":                toolCall("list_videos", `{"q":[`+fillMessage("[],")+`]}`),
 		"empty objects":               toolCall("list_videos", `{"q":[`+fillMessage("{},")+`]}`),
 		"many duplicate arguments":    toolCall("list_videos", `{`+fillMessage(`"q":1,`)+`}`),
-		"many members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fillMessage(`"":0,`) + `}}}`,
-		"many members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fillMessage(`"x":0,`) + `}`,
+		"_meta with many members":     `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fillMessage(`"":0,`) + `}}}`,
+		"a message with many members": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fillMessage(`"x":0,`) + `}`,
 	} {
 		var got response
 		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })

@@ -69,7 +69,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	require.Equal(t, 25, page.Pagination.Total)
 	require.Equal(t, 20, page.Pagination.Limit)
 	require.True(t, page.Pagination.HasMore)
-	require.Contains(t, textBlocks(t, first)[0], "20 of 25 entries in the structured content. For more, send pagination.next_cursor as cursor.")
+	require.Contains(t, textBlocks(t, first)[0], "Entries in the structured content: 20 of 25. For more, send pagination.next_cursor as cursor.")
 	for _, name := range []string{"ad_id", "ad_link", "username", "title", "uploaded_at", "latest_views", "latest_likes", "latest_comments"} {
 		require.Contains(t, page.Data[0], name)
 	}
@@ -100,7 +100,7 @@ func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) 
 }
 
 // Requirements in docs/coverage.md: 11.7-05
-func TestMCP_weeklyReportNamesOnlyToolsThatExist(t *testing.T) {
+func TestWeeklyReportPrompt_mentionsOnlyExistingTools(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
 	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "weekly_report"})

@@ -134,7 +134,7 @@ func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	require.Contains(t, textBlocks(t, session.callTool("get_video_statistics", nil))[0], "made up")
 }
 
-func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
+func TestMCP_getCollectionReturnsAnETagForUpdateCollection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

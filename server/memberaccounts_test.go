@@ -35,7 +35,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
-		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), p, "account", 1000, time.Minute, queue.LaneInteractive))
+		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), p, "account", 1000, time.Minute, queue.LaneInteractive))
 		require.NoError(a.t, err)
 		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {
@@ -119,7 +119,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
 		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched must be null, not 0")
 
-		t.Run("the list must contain stopped accounts only if include_removed=true", func(t *testing.T) {
+		t.Run("the list omits stopped accounts by default, and contains them with include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora,anna,carl", c.accountNames(id, ""))

@@ -173,7 +173,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			})
 		}
 		added, byAccount, tagged := track(1, "anna", "plain"), track(2, "bert", "plain too"), track(3, "carl", "A #Summer day")
-		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without a number sign")
+		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without a hashtag")
 		fetch()
 		bert := *c.video(byAccount.String()).LinkedAccountID
 		id := c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
@@ -196,12 +196,12 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			labelled := []uuid.UUID{}
 			for _, v := range c.listVideos("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids must contain the collection only once if the video was added to the collection and also has its hashtag")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids must contain the collection only once, even if a video belongs to the collection for two reasons")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sortedIDs(labelled), "label_ids must contain the collection for exactly the expected videos")
+			require.Equal(t, want, sortedIDs(labelled), "the videos whose label_ids contain the collection must be the expected videos")
 		}
 		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
@@ -232,7 +232,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 	})
 }
 
-func TestCollectionMembers_collectionIDInThePathIsNotMatchedAgainstCollectionNames(t *testing.T) {
+func TestCollectionPath_selectsByIDAndNotByName(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -99,8 +99,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		// This function runs after the handler. If the handler stores the first numbers of the database, they decide whether
-		// ReelTally-Sandbox is set.
+		// This function runs after the handler, because the database can get its first numbers while the handler runs. The header
+		// ReelTally-Sandbox says whether these numbers are made up.
 		c.Response().Before(func() {
 			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
@@ -125,9 +125,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 
 // dataIsMadeUp returns true if the sandbox made up the numbers in the database.
 //
-// While the database contains no numbers, dataIsMadeUp reads it again after each successful operation, because the response can contain the
-// first numbers. After GET /authenticate, it reads the database at most once in identityTTL. Once the database contains numbers, the result
-// is final, because made-up and real numbers are never mixed.
+// It reads the database after each successful operation until the database contains numbers. The result is then final, because made-up and
+// real numbers are never mixed. For GET /authenticate, it reads the database at most once in identityTTL.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {

@@ -70,7 +70,7 @@ type operations struct {
 type contract struct {
 	*operations
 	json  []byte    // OpenAPI document as JSON, which GET /openapi.json returns
-	tools mcp.Tools // MCP tools, which mcp.ReadTools derives from the operations
+	tools mcp.Tools // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
 }
 
 // embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so it is parsed only
@@ -84,7 +84,7 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	if c.json, err = ops.doc.MarshalJSON(); err != nil {
 		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
-	c.tools, err = mcp.ReadTools(ops.doc)
+	c.tools, err = mcp.ToolsFromOpenAPI(ops.doc)
 	return c, err
 })
 
@@ -116,7 +116,7 @@ func readOperations(document string) (*operations, error) {
 
 // readOperation converts one operation of an OpenAPI document. It fails if the operation id or a required x- member is missing or invalid.
 func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
-	o := &operation{id: op.OperationID, method: method, template: toEchoPath(path), hasBody: op.RequestBody != nil,
+	o := &operation{id: op.OperationID, method: method, template: toRoutePath(path), hasBody: op.RequestBody != nil,
 		query: map[string]*openapi3.Parameter{},
 		route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}}
 	if o.id == "" {
@@ -124,7 +124,7 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	}
 	group, _ := op.Extensions["x-rate-group"].(string)
 	if o.group = rateGroup(group); !slices.Contains(rateGroups[:], o.group) {
-		return nil, fmt.Errorf("x-rate-group %q is unknown; it must be %s", group, words.Or(rateGroups[:]))
+		return nil, fmt.Errorf("x-rate-group %q is unknown; it must be %s", group, words.JoinWithOr(rateGroups[:]))
 	}
 	switch scope, _ := op.Extensions["x-scope"].(string); scope {
 	case "any":
@@ -162,8 +162,9 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	return o, nil
 }
 
-// toEchoPath converts a path from the syntax of OpenAPI to the syntax of the web framework echo: /videos/{ad_id} becomes /videos/:ad_id.
-func toEchoPath(path string) string {
+// toRoutePath converts a path from the syntax of OpenAPI to the syntax of a route in the web framework echo: /videos/{ad_id} becomes
+// /videos/:ad_id.
+func toRoutePath(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 

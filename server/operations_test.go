@@ -21,7 +21,7 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 			broken := strings.Replace(reeltally.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
 			require.NotEqual(t, reeltally.OpenAPI, broken)
 			_, err := readOperations(broken)
-			require.ErrorContains(t, err, "/authenticate", "readOperations must refuse %q in the place of %q", with, fact)
+			require.ErrorContains(t, err, "/authenticate", "readOperations must return an error if the contract has %q instead of %q", with, fact)
 		}
 	}
 	_, err := readOperations(reeltally.OpenAPI)

@@ -168,10 +168,10 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 
 type nextLinkKey struct{}
 
-// linkNextPage is a middleware that puts a function into the request's context. The method computePagination calls this function to set the
+// prepareNextPageLink is a middleware that puts a function into the request's context. The method computePagination calls this function to set the
 // Link header (RFC 8288) of the next page. The URL in the header is relative, because a proxy can add a path prefix that the server does
 // not know.
-func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) prepareNextPageLink(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextLinkKey{}, func(cursor string) {

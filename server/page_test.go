@@ -174,7 +174,7 @@ func TestListVideos_returnsOneMaskedVideoForLowerTiers(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_onlyTheListOfVideosHasTheMembersOrderByAndHasMore(t *testing.T) {
+func TestPagination_hasExtraMembersOnlyInTheListOfVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

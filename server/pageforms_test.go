@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// anyDocument returns the parsed page of a response with any status.
-func (a response) anyDocument() *html.Node {
+// parseHTML returns the parsed HTML of a response with any status.
+func (a response) parseHTML() *html.Node {
 	a.t.Helper()
 	page, err := html.Parse(bytes.NewReader(a.body))
 	require.NoError(a.t, err)
@@ -49,7 +49,7 @@ func linkWithText(page *html.Node, text string) string {
 	return ""
 }
 
-func TestDashboardPages_sendTheirOriginWithForms(t *testing.T) {
+func TestDashboardPages_haveTheReferrerPolicySameOrigin(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -60,7 +60,7 @@ func TestDashboardPages_sendTheirOriginWithForms(t *testing.T) {
 	require.Equal(t, "no-referrer", c.send(http.MethodGet, "/videos", nil).Header.Get("Referrer-Policy"))
 }
 
-func TestTrackPage_tracksMoreThan500LinksAndKeepsTheOthersInTheForm(t *testing.T) {
+func TestTrackPage_tracksAtMost1000LinksAndKeepsTheRestInTheForm(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -71,7 +71,7 @@ func TestTrackPage_tracksMoreThan500LinksAndKeepsTheOthersInTheForm(t *testing.T
 	}
 	page := v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
 	require.Len(t, page.rows(), 514)
-	require.Empty(t, fieldValue(page.anyDocument(), "links"))
+	require.Empty(t, fieldValue(page.parseHTML(), "links"))
 	require.Len(t, decode[client.VideoPage](c.send(http.MethodGet, "/videos?limit=1000", nil).requireStatus(http.StatusOK)).Data, 512)
 
 	for n := range 500 {
@@ -79,7 +79,7 @@ func TestTrackPage_tracksMoreThan500LinksAndKeepsTheOthersInTheForm(t *testing.T
 	}
 	page = v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
 	require.Contains(t, string(page.body), "At most 1,000 links at once; you pasted 1,013. The last 13 are still in the field.")
-	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.anyDocument(), "links"))
+	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.parseHTML(), "links"))
 }
 
 func TestTrackPage_keepsLinksThatTheAPIRefused(t *testing.T) {
@@ -91,10 +91,10 @@ func TestTrackPage_keepsLinksThatTheAPIRefused(t *testing.T) {
 		v.post("/track", "links", videoURL(1)).requireStatus(http.StatusOK)
 	}
 	page := v.post("/track", "links", videoURL(2)+"\nhttps://www.tiktok.com/@someone").requireStatus(http.StatusTooManyRequests)
-	require.Equal(t, videoURL(2)+"\nhttps://www.tiktok.com/@someone", fieldValue(page.anyDocument(), "links"))
+	require.Equal(t, videoURL(2)+"\nhttps://www.tiktok.com/@someone", fieldValue(page.parseHTML(), "links"))
 }
 
-func TestTrackPage_ignoresOtherTextAndNamesRepeatedLinks(t *testing.T) {
+func TestTrackPage_ignoresTextBetweenLinksAndReportsDuplicates(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
@@ -116,11 +116,11 @@ func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
 	refused := v.post("/track", "links", pasted, "collection", collection.String(), "tracking_type", "all").requireStatus(http.StatusUnauthorized)
 	require.Contains(t, string(refused.body), "Your session has ended. Nothing was changed.")
 	require.NotContains(t, string(refused.body), "Sign out")
-	require.Equal(t, "/track", fieldValue(refused.anyDocument(), "next"))
-	fields := []string{"next", "/track", "links", fieldValue(refused.anyDocument(), "links"), "collection", collection.String(), "tracking_type", "all"}
-	require.Equal(t, pasted, fieldValue(v.post("/login", append(fields, "token", "wrong")...).requireStatus(http.StatusUnauthorized).anyDocument(), "links"))
+	require.Equal(t, "/track", fieldValue(refused.parseHTML(), "next"))
+	fields := []string{"next", "/track", "links", fieldValue(refused.parseHTML(), "links"), "collection", collection.String(), "tracking_type", "all"}
+	require.Equal(t, pasted, fieldValue(v.post("/login", append(fields, "token", "wrong")...).requireStatus(http.StatusUnauthorized).parseHTML(), "links"))
 	page := v.post("/login", append(fields, "token", c.token)...).requireStatus(http.StatusOK)
-	require.Equal(t, pasted, fieldValue(page.anyDocument(), "links"))
+	require.Equal(t, pasted, fieldValue(page.parseHTML(), "links"))
 	require.Contains(t, string(page.body), "You are signed in. Press Track to track the links.")
 	require.Contains(t, string(page.body), `value="`+collection.String()+`" selected`)
 	require.Empty(t, decode[client.VideoPage](c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)).Data, "nothing may be tracked before the visitor presses Track")
@@ -132,7 +132,7 @@ func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
 		"http://example.test/tally/settings/token": "/settings", "http://example.test/tally/login/secret": "/settings", "": "/settings",
 	} {
 		v.headers = []string{"Referer", from}
-		require.Equal(t, next, fieldValue(v.post("/settings/token", "name", "x").requireStatus(http.StatusUnauthorized).anyDocument(), "next"), from)
+		require.Equal(t, next, fieldValue(v.post("/settings/token", "name", "x").requireStatus(http.StatusUnauthorized).parseHTML(), "next"), from)
 	}
 }
 
@@ -142,19 +142,19 @@ func TestErrorPages_leadBackToThePageWithTheForm(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	v := c.newSignedInVisitor(t)
 	v.headers = []string{"Referer", "https://app.example.test/collection"}
-	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", strings.Repeat("x", 101)).requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
+	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", strings.Repeat("x", 101)).requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	v.headers = nil
-	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", "").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
-	require.Equal(t, "/video?platform=tiktok", linkWithText(v.post("/video/chosen/stop", "back", "/video?platform=tiktok&notice=added").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
-	require.Equal(t, "/video", linkWithText(v.visit("/video?page=x").requireStatus(http.StatusBadRequest).anyDocument(), "Back"))
-	for _, name := range elements(v.visit("/collection").anyDocument(), "input") {
+	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", "").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
+	require.Equal(t, "/video?platform=tiktok", linkWithText(v.post("/video/chosen/stop", "back", "/video?platform=tiktok&notice=added").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
+	require.Equal(t, "/video", linkWithText(v.visit("/video?page=x").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
+	for _, name := range elements(v.visit("/collection").parseHTML(), "input") {
 		if attribute(name, "name") == "name" {
 			require.Equal(t, "100", attribute(name, "maxlength"))
 		}
 	}
 }
 
-func TestFilters_keepTheirValuesBesideTheReasonOfARefusal(t *testing.T) {
+func TestFilters_keepRefusedValuesAndShowTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -171,19 +171,19 @@ func TestFilters_keepTheirValuesBesideTheReasonOfARefusal(t *testing.T) {
 	} {
 		page := v.visit(target).requireStatus(http.StatusBadRequest)
 		alerts := ""
-		for _, p := range elements(page.anyDocument(), "p") {
+		for _, p := range elements(page.parseHTML(), "p") {
 			if attribute(p, "role") == "alert" {
 				alerts += textOf(p)
 			}
 		}
 		require.Contains(t, alerts, want.reason, target)
-		require.Equal(t, want.value, fieldValue(page.anyDocument(), want.field), target)
+		require.Equal(t, want.value, fieldValue(page.parseHTML(), want.field), target)
 	}
 	v.visit("/video?uploaded_at_start=2026-02-02&uploaded_at_end=2026-02-01&csv=videos").requireStatus(http.StatusBadRequest)
 	v.visit("/?start=2026-02-02&end=2026-02-01&csv=history").requireStatus(http.StatusBadRequest)
 }
 
-func TestLists_leadFromAPageAfterTheEndToTheLastPage(t *testing.T) {
+func TestListPages_redirectToTheLastPageIfThePageNumberIsTooHigh(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -216,7 +216,7 @@ func TestWaitingPages_askAgainOnlyWhenNumbersCanArrive(t *testing.T) {
 	video := c.track(tiktokLink)
 	v := c.newSignedInVisitor(t)
 	interval := func(path string) int {
-		for _, div := range elements(v.visit(path).requireStatus(http.StatusOK).anyDocument(), "div") {
+		for _, div := range elements(v.visit(path).requireStatus(http.StatusOK).parseHTML(), "div") {
 			if text, ok := strings.CutPrefix(attribute(div, "hx-trigger"), "every "); ok {
 				n, err := strconv.Atoi(strings.TrimSuffix(text, "s"))
 				require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestWaitingPages_askAgainOnlyWhenNumbersCanArrive(t *testing.T) {
 	path := "/video/tiktok/" + video.String()
 	require.Equal(t, 5, interval(path))
 	a.Clock.Advance(10 * time.Minute)
-	require.Equal(t, 60, interval(path), "a page whose numbers are late must ask less often")
+	require.Equal(t, 60, interval(path), "a page that has waited ten minutes for numbers must request them less often")
 	a.fetch(factsWithViews(1))
 	require.Zero(t, interval(path))
 }
@@ -242,7 +242,7 @@ func TestUnknownAddresses_showAPageInABrowser(t *testing.T) {
 	for _, path := range []string{"/nothing", "/nothing/else"} {
 		page := v.visit(path).requireStatus(http.StatusNotFound)
 		require.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
-		require.Equal(t, "/", linkWithText(page.anyDocument(), "Overview"), path)
+		require.Equal(t, "/", linkWithText(page.parseHTML(), "Overview"), path)
 		require.Contains(t, string(page.body), "Northwind", "a signed-in visitor must see the navigation")
 		require.Contains(t, page.Header.Get("Vary"), "Accept")
 		stranger := a.send(t, http.MethodGet, path, nil, v.headers...).requireStatus(http.StatusNotFound)
@@ -262,7 +262,7 @@ func TestSettingsPage_createsOneTokenIfTheFormIsSentTwice(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	v := c.newSignedInVisitor(t)
-	key := fieldValue(v.visit("/settings").requireStatus(http.StatusOK).anyDocument(), "key")
+	key := fieldValue(v.visit("/settings").requireStatus(http.StatusOK).parseHTML(), "key")
 	require.NotEmpty(t, key)
 	tokens := func() int {
 		return len(decode[client.TokenList](c.send(http.MethodGet, "/tokens", nil).requireStatus(http.StatusOK)).Data)

@@ -69,8 +69,8 @@ func numbersIn(n *html.Node) []string {
 	return out
 }
 
-// document returns the parsed HTML of a page.
-func (a response) document() *html.Node {
+// parsePage parses the HTML of a page.
+func (a response) parsePage() *html.Node {
 	a.t.Helper()
 	a.requireStatus(http.StatusOK)
 	doc, err := html.Parse(bytes.NewReader(a.body))
@@ -82,7 +82,7 @@ func (a response) document() *html.Node {
 func (a response) rows() []pageRow {
 	a.t.Helper()
 	var out []pageRow
-	for _, tr := range elements(a.document(), "tr") {
+	for _, tr := range elements(a.parsePage(), "tr") {
 		row := pageRow{day: attribute(tr, "data-day"), values: numbersIn(tr), text: textOf(tr)}
 		if links := elements(tr, "a"); len(links) > 0 {
 			row.link = attribute(links[0], "href")
@@ -156,12 +156,12 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 		for _, id := range videos {
 			page := v.visit("/video/tiktok/" + id.String())
 			video := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
-			tiles := numbersIn(page.document())
+			tiles := numbersIn(page.parsePage())
 			require.Equal(t, []string{digits(video.LatestViews), digits(video.LatestLikes), digits(video.LatestComments), digits(video.LatestShares), digits(video.LatestBookmarks)}, tiles[:5])
 
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history?include=quality", nil).requireStatus(http.StatusOK))
 			require.Len(t, history, 4)
-			require.Contains(t, string(page.body), "Of 30 days: 4 were measured, 26 were without a number.")
+			require.Contains(t, string(page.body), "Of the 30 days in the period, 4 were measured, 26 were without a number.")
 			var days []pageRow
 			for _, row := range page.rows() {
 				if row.day != "" {
@@ -185,17 +185,17 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		// The page shows the last 30 days. The default period of the API begins one day earlier, when the collection was empty.
-		shown := numbersIn(v.visit("/collection/" + collection.String()).document())
+		shown := numbersIn(v.visit("/collection/" + collection.String()).parsePage())
 		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
 		require.NotEqual(t, "0", shown[0])
 
 		organisation := decode[client.OrganisationHistory](c.send(http.MethodGet, "/organisation/history", nil).requireStatus(http.StatusOK))
-		overview := numbersIn(v.visit("/").document())
+		overview := numbersIn(v.visit("/").parsePage())
 		require.Equal(t, []string{digits(organisation[0].Views), digits(organisation[0].Engagements)}, overview[:2])
 
 		account := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK)).LinkedAccountID
 		record := decode[client.Account](c.send(http.MethodGet, "/accounts/"+account.String(), nil).requireStatus(http.StatusOK))
-		onPage := numbersIn(v.visit("/account/tiktok/" + account.String()).document())
+		onPage := numbersIn(v.visit("/account/tiktok/" + account.String()).parsePage())
 		require.Equal(t, []string{digits(record.LatestFollowersCount), digits(record.TotalViews), digits(record.TotalLikes), digits(record.TotalComments), digits(record.TotalVideosTracked)}, onPage[:5])
 	})
 }
@@ -255,7 +255,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 		for _, path := range []string{"/", "/?days=7", "/video", "/video/tiktok/" + videos[0].String(), "/account?include_linked=true", "/collection/" + collection.String(), "/settings", "/track"} {
 			page := v.visit(path)
 			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
-			for _, number := range numbersIn(page.document()) {
+			for _, number := range numbersIn(page.parsePage()) {
 				if path == "/settings" || path == "/" || path == "/?days=7" {
 					continue // these pages also show numbers that no tier hides, for example rate limits
 				}
@@ -303,14 +303,14 @@ func TestDashboardPages_refuseChangesIfTheTokenLacksTheScope(t *testing.T) {
 
 func TestSettingsPage_managesWebhooks(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		v := c.newSignedInVisitor(t)
 		refused := string(v.post("/settings/webhook", "url", r.URL+"/?a=<b>", "type", "video.removed").requireStatus(http.StatusBadRequest).body)
 		require.Contains(t, refused, `role="alert"`)
 		require.NotContains(t, refused, "<b>")
 		page := v.post("/settings/webhook", "url", r.URL+"/?a=b&c='d'", "type", "video.removed")
-		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))
+		secret := strings.TrimSpace(textOf(elements(page.parsePage(), "code")[0]))
 		require.Regexp(t, `^whsec_`, secret)
 		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret must be shown only once")
 		hook := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data[0]
@@ -321,9 +321,9 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 		shown := v.post(path + "/test").requireStatus(http.StatusSeeOther).Header.Get("Location")
 		a.sendDueEvents(t)
 		r.takeRequests()[0].requireValidSignature(t, secret)
-		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).document()), "status 200")
+		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).parsePage()), "status 200")
 		v.post(path + "/disable").requireStatus(http.StatusSeeOther)
-		require.Contains(t, textOf(v.visit("/settings").document()), "disabled: by_request")
+		require.Contains(t, textOf(v.visit("/settings").parsePage()), "disabled: by_request")
 		v.post(path + "/test").requireStatus(http.StatusConflict)
 		v.post(path + "/enable").requireStatus(http.StatusSeeOther)
 		v.post(path + "/other").requireStatus(http.StatusNotFound)
@@ -339,7 +339,7 @@ func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		page := v.post("/settings/token", "name", "Report <b>script</b>", "days", "30", "scopes", "read")
 		require.Contains(t, string(page.body), "Report &lt;b&gt;script&lt;/b&gt;")
-		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))
+		secret := strings.TrimSpace(textOf(elements(page.parsePage(), "code")[0]))
 		require.True(t, store.WellFormedToken(secret))
 		id, err := a.Authenticate(t.Context(), secret)
 		require.NoError(t, err)

@@ -19,8 +19,9 @@ import (
 // This file connects the server with package web, which builds the pages of the dashboard. A page requests its data from the API, through
 // all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
-// signInLimit limits how many times a minute visitors from one IP address can try to sign in, with a token, a login link or a setup link.
-var signInLimit = addressLimit{"sign_in", 10, "attempts to sign in"}
+// signInLimit is the maximum number of sign-in attempts from one IP address in a minute. An attempt uses a token, a login link or a setup
+// link.
+var signInLimit = addressLimit{"sign_in", 10, "sign-in attempts"}
 
 // maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.
 // They are counted separately, so that pages do not use up the rate limit of the organisation's programs.
@@ -35,10 +36,10 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	return id, ok
 }
 
-// countPageRead counts a GET request of a page to the API, and then calls next, the handler of the request. If the organisation's pages
-// have made too many requests in the current minute, it returns an error response with the code rate_limited. Requests of share pages have
-// no token and are counted separately.
-func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
+// limitRequestsOfPages counts a GET request that a page sends to the API. Then it calls next, the handler of the request. If the
+// organisation's pages have sent too many requests in the current minute, the error has the code rate_limited. Requests of share pages are
+// counted separately.
+func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(maxPageReads)
 	if caller.Token.ID == uuid.Nil {
 		name, limit = "share_"+op.id, maxShareReads
@@ -60,14 +61,14 @@ func (s *Server) routePages(e *echo.Echo) error {
 		pages.ServeHTTP(c.Response(), requestForPages(c))
 		return nil
 	}
-	withHead{e}.GET("/errors", handler) // the page about error codes needs no session
+	getAndHeadRouter{e}.GET("/errors", handler) // the page about error codes needs no session
 	for _, path := range web.Paths {
 		e.Match([]string{http.MethodGet, http.MethodHead, http.MethodPost}, path, handler)
 	}
 	return nil
 }
 
-// requestForPages returns the request for a page with the values that the functions of pageBackend need.
+// requestForPages returns the request of a browser for a page. It adds the request id and the client's network, which pageBackend needs.
 func requestForPages(c echo.Context) *http.Request {
 	r := c.Request()
 	r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the requests that the page sends to the API get the request id of the page
@@ -175,8 +176,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts an error of using a setup link to the *web.Problem that the page shows. If err is nil, the attempt has succeeded and
-// does not count against signInLimit.
+// setupError converts err, the error of an attempt to use a setup link, to the *web.Problem that the page shows. If err is nil, the attempt
+// has succeeded: setupError returns nil and does not count the attempt for signInLimit.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -197,7 +198,7 @@ func (b pageBackend) SignOut(ctx context.Context, secret string) error {
 	return b.problem(ctx, err)
 }
 
-// HistoryDays returns how many days before today the histories of a tier can begin.
+// HistoryDays returns the maximum age, in days, of the history points that a tier shows.
 func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].historyDays }
 
 // HidesNumbers returns true if a tier hides numbers.
@@ -206,8 +207,8 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) IsDataMadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API through all middleware of the server. The request has the rights of the token in identity. visitorRequest
-// is the visitor's request for the page that shows the response.
+// Do sends a request from a dashboard page to the API, through all middleware of the server. identity contains the token and the
+// organisation of the request. visitorRequest is the browser's request for the page. Do copies some of its headers.
 func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (web.Response, error) {
 	r, err := http.NewRequestWithContext(context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity), method, target, body)
 	if err != nil {
@@ -221,7 +222,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	if body != nil {
 		r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	} else {
-		r.Body = http.NoBody // handlers read the body without checking that it is not nil
+		r.Body = http.NoBody // handlers read the body, so it must not be nil
 	}
 	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
@@ -255,8 +256,8 @@ func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error
 	return served, b.problem(ctx, err)
 }
 
-// TargetsWithStatus returns the videos and accounts with the given fetch status, whatever organisation tracks them. It returns at most
-// limit of them.
+// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum number of
+// results.
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
 	return targets, b.problem(ctx, err)

@@ -208,10 +208,10 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		require.Contains(t, rows[4].link, "/account/tiktok/")
 
 		waiting := []string{"total", "2", "rounds", "0", "waiting", "video:" + id, "waiting", "account:" + strings.TrimPrefix(rows[4].link, "/account/tiktok/")}
-		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 have first numbers")
+		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 links have numbers")
 		a.fetch(factsWithViews(4321))
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
-		require.Contains(t, half, "1 of 2 have first numbers")
+		require.Contains(t, half, "1 of 2 links have numbers")
 		require.Contains(t, half, "4,321 views")
 		require.NotContains(t, half, `value="video:`, "the page must not ask for the progress of videos and accounts that already have numbers")
 		require.Contains(t, half, `hx-post="/track/progress"`)
@@ -248,7 +248,7 @@ func TestDashboardPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 	require.Equal(t, "/tally/", v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther).Header.Get("Location"))
 	require.Equal(t, "/tally/", v.cookie.Path)
 	require.False(t, v.cookie.Secure, "the cookie must not be secure, because browsers would not send a secure cookie to an http URL")
-	page := v.visit("/settings").document()
+	page := v.visit("/settings").parsePage()
 	for _, element := range []struct{ name, attribute string }{{"a", "href"}, {"link", "href"}, {"script", "src"}, {"form", "action"}} {
 		for _, found := range elements(page, element.name) {
 			if to := attribute(found, element.attribute); to != "" && !strings.HasPrefix(to, "#") {
@@ -267,7 +267,7 @@ func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)
 		var rows []string
-		for _, row := range elements(v.visit("/settings").document(), "tr") {
+		for _, row := range elements(v.visit("/settings").parsePage(), "tr") {
 			var cells []string
 			for cell := range row.ChildNodes() {
 				if text := strings.Join(strings.Fields(textOf(cell)), " "); text != "" {
@@ -277,6 +277,6 @@ func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 			rows = append(rows, strings.Join(cells, " | "))
 		}
 		require.Contains(t, rows, "YouTube | fetched | not fetched, because no source is configured")
-		require.Contains(t, rows, "Instagram | fetched, if the link names the account | not fetched, because no source is configured")
+		require.Contains(t, rows, "Instagram | fetched, but only for links that contain the name of the account | not fetched, because no source is configured")
 	})
 }

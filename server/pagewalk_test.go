@@ -60,8 +60,8 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	return c, neverStopped, stoppable
 }
 
-// readAllPages reads all pages of GET /videos and returns how many times each video was returned. It calls writeBetween between two pages.
-// If byPage is true, it requests pages by their numbers, and otherwise by cursors.
+// readAllPages reads all pages of GET /videos and returns how many times each video was returned. After each page except the last, it calls
+// writeBetween. If byPage is true, it requests the pages by their numbers. Otherwise, it requests them by cursors.
 func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, writeBetween func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -145,7 +145,7 @@ func (w *listWriter) storeNewViews() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
 	for _, lane := range queue.Lanes {
-		claim, err := a.Claim(ctx, storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 100, time.Minute, lane))
+		claim, err := a.Claim(ctx, storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 100, time.Minute, lane))
 		if err != nil {
 			return err
 		}

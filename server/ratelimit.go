@@ -22,13 +22,13 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		caller := CallerFrom(c.Request().Context())
 		limit := caller.facts.limits[op.group]
 		if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
-			return s.countPageRead(c, caller, op, next)
+			return s.limitRequestsOfPages(c, caller, op, next)
 		}
 		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
 			return err
 		}
 		key := rateLimitKey(caller.Organisation, op.id)
-		c.Response().Before(func() { s.refundNotModified(c, op, key, limit) })
+		c.Response().Before(func() { s.uncountIfNotModified(c, op, key, limit) })
 		return next(c)
 	}
 }
@@ -58,15 +58,15 @@ func rateLimitKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// refundNotModified undoes the counting of a request if the response has status 304, and updates the RateLimit headers. It must run
+// uncountIfNotModified undoes the counting of a request if the response has status 304, and updates the RateLimit headers. It must run
 // immediately before the headers are sent.
-func (s *Server) refundNotModified(c echo.Context, op *operation, key string, limit int64) {
+func (s *Server) uncountIfNotModified(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
 	if err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
-		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request answered with status 304 from the rate limit", "request_id", requestID(c), "error", err)
+		s.logger.ErrorContext(c.Request().Context(), "cannot undo the counting of a request that was answered with status 304", "request_id", requestID(c), "error", err)
 		return
 	}
 	setQuotaHeaders(c, op.id, limit, quota)
@@ -76,18 +76,18 @@ func (s *Server) refundNotModified(c echo.Context, op *operation, key string, li
 // work, but it still needs a database query.
 const notModifiedFactor = 4
 
-// limitNotModified counts a response with status 304. If the organisation has had too many 304 responses in the current minute,
-// limitNotModified returns an error response with the code rate_limited. This limit is necessary because 304 responses do not count against
+// limit304Responses counts a response with status 304. If the organisation has had too many 304 responses in the current minute,
+// limit304Responses returns an error response with the code rate_limited. This limit is necessary because 304 responses do not count against
 // the operation's rate limit.
-func (s *Server) limitNotModified(c echo.Context) error {
+func (s *Server) limit304Responses(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}
-	e := problem(CodeRateLimited, "The operation %s can answer your organisation with status 304 %s a minute. Try again in %s.",
-		op.id, countWithNoun(int(limit), "time", ""), inSeconds(quota.Reset))
+	e := problem(CodeRateLimited, "Your organisation can get at most %d responses with status 304 in a minute from the operation %s. Try again in %s.",
+		limit, op.id, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }

@@ -36,12 +36,12 @@ func NewMemoryRateStore() RateStore { return limiterStore{memory.NewStore()} }
 // Unlimited is a RateStore for performance measurements. It counts nothing and allows every call.
 type Unlimited struct{}
 
-// Take returns a Quota with one used call. It counts nothing.
+// Take returns the Quota that remains after the first call in a window. It counts nothing, so all results are the same.
 func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
-// GiveBack returns a Quota without used calls.
+// GiveBack returns the Quota of a window without calls.
 func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit, Reset: window}, nil
 }
@@ -50,20 +50,20 @@ func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.
 type limiterStore struct{ limiter.Store }
 
 func (l limiterStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return l.changeCount(ctx, key, 1, limiter.Rate{Period: window, Limit: limit})
+	return l.addToCount(ctx, key, 1, limiter.Rate{Period: window, Limit: limit})
 }
 
 func (l limiterStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return l.changeCount(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
+	return l.addToCount(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
 }
 
-// changeCount changes the count of a key by the number of calls, which can be negative, and returns the remaining quota.
-func (l limiterStore) changeCount(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
+// addToCount adds the number of calls, which can be negative, to the count of a key. It returns the remaining quota.
+func (l limiterStore) addToCount(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
 	lc, err := l.Increment(ctx, key, calls, rate)
 	if err != nil {
 		return Quota{}, err
 	}
-	// The library rounds lc.Reset, the end of the window, down to a whole second. So the window can really end up to one second later.
+	// The library rounds lc.Reset, the end of the window, down to a whole second. So the real end of the window can be up to one second later.
 	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), rate.Period) //nolint:forbidigo // the real time, because lc.Reset is a time of the system clock
 	return Quota{Remaining: min(lc.Remaining, rate.Limit), Exceeded: lc.Reached, Reset: max(reset, time.Second)}, nil
 }

@@ -71,15 +71,16 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /history/export":                {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
-	// The following operations of collections are also additions. They have the same limits as the other operations of collections.
+	// The following operations of collections are also additions to the specification. They have the same limits as the other operations of
+	// collections.
 	"GET /collections/{collection_id}/history":    {5, 15, 30},
 	"GET /collections/{collection_id}/statistics": {5, 15, 30},
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations are also additions. Operations that read data have the same limits as the read operations above. Operations
-	// that write data have the same limits as tracking videos and accounts.
+	// The following operations are additions to the specification, too. GET operations have the same limits as GET /accounts. All other
+	// operations have the same limits as POST /accounts.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},

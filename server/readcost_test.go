@@ -35,7 +35,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		org := db.Org(c.org.ID)
 		launch := storetest.Collection(t, org, "Launch", nil).ID
 		var ids []uuid.UUID
-		for _, tracked := range storetest.Track(t, org, storetest.ClipsFrom(t, 0, 300)...) {
+		for _, tracked := range storetest.Track(t, org, storetest.VideoLinksFrom(t, 0, 300)...) {
 			ids = append(ids, tracked.VideoID)
 		}
 		_, err = org.AddVideos(t.Context(), launch, ids)

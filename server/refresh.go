@@ -47,13 +47,13 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	case err != nil || done.Scheduled:
 		return nil, err
 	}
-	return notDueResponse(CallerFrom(ctx), done), nil
+	return refreshNotDueResponse(CallerFrom(ctx), done), nil
 }
 
-// notDueResponse returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
+// refreshNotDueResponse returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
 // the time from which a refresh is possible. If metrics are masked, this time is rounded up to a full hour, so that it hides the time of
 // the last fetch.
-func notDueResponse(caller Caller, r store.Refreshed) *api.RefreshNotDue {
+func refreshNotDueResponse(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
 	if caller.facts.masked {

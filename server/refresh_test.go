@@ -16,9 +16,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackItemsToRefresh tracks a video and an account. It returns a map from the path of each refresh operation to the id and two links of
-// the item that the operation refreshes.
-func trackItemsToRefresh(c *caller) map[string][]string {
+// trackVideoAndAccount tracks a video and an account. In the returned map, each key is the path of a refresh operation. The value contains
+// the id and two links of the video or account for this operation.
+func trackVideoAndAccount(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
@@ -39,7 +39,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 			c := a.newCaller(t, store.TierPremium)
-			for i, name := range trackItemsToRefresh(c)[path] {
+			for i, name := range trackVideoAndAccount(c)[path] {
 				refresh := func() response {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
@@ -62,15 +62,15 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 	})
 }
 
-// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that a response of a refresh operation does not reveal the exact time of the last
-// fetch in the tiers "limited" and "basic".
+// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that the response to a refresh hides the exact time of the last fetch from callers of
+// the tiers "limited" and "basic".
 func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 				c := a.newCaller(t, tier)
-				names := trackItemsToRefresh(c)[path]
+				names := trackVideoAndAccount(c)[path]
 				fetchDueItems(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
@@ -90,7 +90,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		trackItemsToRefresh(c)
+		trackVideoAndAccount(c)
 		c.track(videoURL(1))
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchDueItems(a)
@@ -98,7 +98,7 @@ func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
-			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
+			claim, err := a.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1, "the interactive lane must contain one item, the refreshed one")
 			require.Equal(t, want, claim.Targets[0].Link)
@@ -111,7 +111,7 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for path, names := range trackItemsToRefresh(c) {
+	for path, names := range trackVideoAndAccount(c) {
 		resource := path[len("/refresh"):]
 		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).requireStatus(http.StatusOK)
 		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",

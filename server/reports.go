@@ -91,7 +91,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	if err != nil {
 		return nil, moveFaultsToBody(err)
 	}
-	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: effectID(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
+	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: recordIDFrom(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
 		From: from, To: to, CreatedBy: caller.Token.ID, Document: writeReport})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// moveFaultsToBody changes the faults in err that name a query parameter, so that they name the body member with the same name instead.
+// moveFaultsToBody changes the faults in err: it replaces the name of a query parameter by the path of the body member with the same name.
 func moveFaultsToBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {

@@ -210,7 +210,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.5-01
-func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasAdded(t *testing.T) {
+func TestCollectionHistory_includesAVideoFromTheDayItsAccountOrHashtagWasAdded(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -253,7 +253,7 @@ func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasA
 	})
 }
 
-func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testing.T) {
+func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -42,7 +42,7 @@ func setWrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	if r.setQueryValue(p.Name, value); p.Name == "page" || p.Name == "cursor" {
 		r.dropParameters("paginated")
 	}
-	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
+	return r.setExpectedResponse(expect400, "%s is %.100q", p.Name, value)
 }
 
 // wrongParameters returns values that are invalid for a query parameter.
@@ -63,7 +63,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // the array entries are an enumeration, so a changed entry is invalid
+		return append(wrong, item+"x", strings.ToUpper(item)) // the array accepts only the values of an enum, so a changed value is invalid
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -77,14 +77,15 @@ func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	p := randomElement(g.random, params)
 	if g.chance(10) { // use a link that is not percent-encoded, so that its slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", randomElement(g.random, g.ownItems[videoLink]), 1)
-		return r.withExpectation(expect4xx, "the link in the path is not encoded")
+		return r.setExpectedResponse(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
 	r.path[p.Name] = randomElement(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // a path with an empty value would be the path of another operation, so no value is empty
-	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
+	return r.setExpectedResponse(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its JSON pointer and its schema. The function replace puts another value in the place of this value.
+// node is a value in a JSON body, with its JSON pointer and its schema. The field "replace" is a function that puts another value in
+// the place of this value.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -92,8 +93,8 @@ type node struct {
 	replace func(any)
 }
 
-// nodesOf returns a node for a JSON value, and a node for each member and entry in the value, on all levels, if its schema is known. The
-// function replace puts another value in the place of the JSON value.
+// nodesOf returns a node for a JSON value, and a node for each member and entry inside the value, at every depth. It leaves out members
+// whose schema is unknown. The argument "replace" is a function that puts another value in the place of the JSON value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
 	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {
@@ -131,13 +132,13 @@ func setWrongBodyValue(g *generator, r *generatedRequest) *generatedRequest {
 	if at.replace(value); r.body == nil {
 		r.raw = []byte("null")
 	}
-	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
+	return r.setExpectedResponse(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
 }
 
 // breakQuery adds text with invalid syntax or encoding to the query.
 func breakQuery(g *generator, r *generatedRequest) *generatedRequest {
 	r.rawQuery = randomElement(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
-	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
+	return r.setExpectedResponse(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
 // addUnknownParameter adds a query parameter that the operation does not declare.
@@ -147,7 +148,7 @@ func addUnknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
 	r.rawQuery = randomElement(g.random, names) + randomElement(g.random, []string{"=1", "", "="})
-	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
+	return r.setExpectedResponse(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
 // repeatParameter repeats a query parameter that may occur only once.
@@ -163,7 +164,7 @@ func repeatParameter(g *generator, r *generatedRequest) *generatedRequest {
 	value := g.validParameter(r.op, p)
 	r.setQueryValue(p.Name, value)
 	r.rawQuery = p.Name + "=" + url.QueryEscape(randomElement(g.random, []string{value, g.validParameter(r.op, p)}))
-	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
+	return r.setExpectedResponse(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
 // breakBody replaces the body by a text that is not exactly one JSON object.
@@ -181,7 +182,7 @@ func breakBody(g *generator, r *generatedRequest) *generatedRequest {
 		broken = append(broken, []byte{})
 	}
 	r.raw = randomElement(g.random, broken)
-	return r.withExpectation(expect400, "the body is %.60q", r.raw)
+	return r.setExpectedResponse(expect400, "the body is %.60q", r.raw)
 }
 
 // repeatMember adds the same member twice to an object of the body.
@@ -206,7 +207,7 @@ func repeatMember(g *generator, r *generatedRequest) *generatedRequest {
 		more += ","
 	}
 	r.raw = slices.Insert(whole, at, []byte(more)...)
-	return r.withExpectation(expect400, "the body has a duplicate member at byte %d", at)
+	return r.setExpectedResponse(expect400, "the body has a duplicate member at byte %d", at)
 }
 
 // setWrongMediaType sends the body with an unsupported Content-Type or Content-Encoding.
@@ -219,16 +220,16 @@ func setWrongMediaType(g *generator, r *generatedRequest) *generatedRequest {
 	} else {
 		r.headers["Content-Type"] = randomElement(g.random, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
 	}
-	return r.withStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
+	return r.setExpectedStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
 
 // makeBodyTooLarge makes the body larger than 2 MiB.
 func makeBodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
-	if r.body == nil || !g.chance(5) { // only 5 percent of the bodies become too large, because large bodies are slow
+	if r.body == nil || !g.chance(5) { // large bodies are slow, so the test makes only 5 percent of the bodies too large
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), renderJSON(r.body)...)
-	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
+	return r.setExpectedStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
 // setWrongToken replaces the Authorization header by an invalid header, or removes the header.
@@ -236,7 +237,7 @@ func setWrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
 	r.headers["Authorization"] = randomElement(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
 		"Bearer " + changeOneCharacter(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
-	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
+	return r.setExpectedStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
 // useTokenWithoutScope uses a token that does not have the scope that the operation requires.
@@ -249,7 +250,7 @@ func useTokenWithoutScope(g *generator, r *generatedRequest) *generatedRequest {
 	default:
 		return nil
 	}
-	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
+	return r.setExpectedStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
 // setWrongMethod uses a method that the path does not support, or OPTIONS. Every path supports OPTIONS, although the contract does not list
@@ -264,9 +265,9 @@ func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 		return nil // with this method, the path belongs to another operation of the contract
 	}
 	if r.method == http.MethodOptions {
-		return r.withStatus(http.StatusNoContent, "the method is OPTIONS")
+		return r.setExpectedStatus(http.StatusNoContent, "the method is OPTIONS")
 	}
-	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
+	return r.setExpectedStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
 // setWrongLink replaces a video link by an account link, an account link by a video link, or a link by a text that is not a supported link.
@@ -280,14 +281,14 @@ func setWrongLink(g *generator, r *generatedRequest) *generatedRequest {
 			kinds := kindsOfField(r.op, name)
 			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
 				members[name] = pick(kinds)
-				return r.withExpectation(expect4xx, "%s is %s", name, members[name])
+				return r.setExpectedResponse(expect4xx, "%s is %s", name, members[name])
 			}
 		}
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if kinds := kindsOfField(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
 			r.setQueryValue(p.Name, pick(kinds))
-			return r.withExpectation(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
+			return r.setExpectedResponse(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
 	}
 	return nil
@@ -307,11 +308,11 @@ func setWrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	if r.hasPeriod() && g.chance(50) {
 		r.dropParameters(pair[1])
 		r.setQueryValue(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
-		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
+		return r.setExpectedResponse(expect400, "%s is older than the tier allows", pair[0])
 	}
 	r.setQueryValue(pair[0], start)
 	r.setQueryValue(pair[1], end)
-	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
+	return r.setExpectedResponse(expect400, "%s is after %s", pair[0], pair[1])
 }
 
 // requestPageOfUnpaginatedList requests page 2 of a list without paginated=true. Such a request is invalid.
@@ -324,7 +325,7 @@ func requestPageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedR
 	} else {
 		r.dropParameters("paginated")
 	}
-	return r.withExpectation(expect400, "page is 2, but paginated is not true")
+	return r.setExpectedResponse(expect400, "page is 2, but paginated is not true")
 }
 
 // sendCursorOfAnotherList sends a cursor that the server returned to another organisation, or a text that is not a cursor.
@@ -337,7 +338,7 @@ func sendCursorOfAnotherList(g *generator, r *generatedRequest) *generatedReques
 		r.setQueryValue("paginated", "true")
 	}
 	r.setQueryValue("cursor", randomElement(g.random, []string{randomElement(g.random, g.otherItems[pageCursor]), randomElement(g.random, g.missingItems[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ownItems[videoID][0]}))
-	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
+	return r.setExpectedResponse(expect4xx, "the cursor is not a cursor of this list")
 }
 
 // setTooLongHeader sets a header to a value that is longer than the contract allows.
@@ -348,7 +349,7 @@ func setTooLongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	}
 	p := randomElement(g.random, params)
 	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
-	return r.withExpectation(expect400, "%s is too long", p.Name)
+	return r.setExpectedResponse(expect400, "%s is too long", p.Name)
 }
 
 // corruptBytes changes random bytes of the body or of the path and query. The request can stay valid, so any status below 500 is expected.
@@ -361,7 +362,7 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.changeRandomBytes([]byte(g.encodeTarget(r)))), "/")
 	}
-	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
+	return r.setExpectedResponse(expectAny, "some bytes of the request are corrupted")
 }
 
 // changeRandomBytes replaces, deletes, duplicates or inserts bytes at one to three random positions of b, and returns the result.

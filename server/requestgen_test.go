@@ -40,8 +40,8 @@ type generatedRequest struct {
 	address  string  // IP address and port of the client
 
 	want        expectation
-	status      int    // expected response status if the field want is expectStatus, and 0 otherwise
-	description string // description of the request for failure messages, such as its fault
+	status      int    // the expected response status, or 0 if `want` is not `expectStatus`
+	description string // what failure messages say about the request: for example "the cursor was modified"
 }
 
 // generator generates random valid and invalid requests for one test server.
@@ -59,16 +59,16 @@ type generator struct {
 	requestCount   int       // number of requests generated so far
 }
 
-// withExpectation sets the expected response and the description of r, and returns r. The description is a format string for args.
-func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
+// setExpectedResponse sets the expected response and the description of r, and returns r. The description is a format string for args.
+func (r *generatedRequest) setExpectedResponse(want expectation, description string, args ...any) *generatedRequest {
 	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-// withStatus sets the expected status and the description of r, and returns r. The description is a format string for args.
-func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
+// setExpectedStatus sets the expected status and the description of r, and returns r. The description is a format string for args.
+func (r *generatedRequest) setExpectedStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
-	return r.withExpectation(expectStatus, description, args...)
+	return r.setExpectedResponse(expectStatus, description, args...)
 }
 
 // parameters returns the parameters of an operation at one location, in the order of the contract. The location is "path", "query" or
@@ -131,7 +131,7 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 		r.headers["X-Request-Id"] = randomElement(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
 	g.makeRequestConsistent(r)
-	return r.withExpectation(expectValid, "valid")
+	return r.setExpectedResponse(expectValid, "valid")
 }
 
 // toHeaderValue makes a text valid as the value of a header: it removes all characters that a header cannot contain. If the schema allows

@@ -136,8 +136,8 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a field accepts only links, and refuses all other texts. s is the schema of the field, and kinds are the kinds
-// of text that the field accepts.
+// mustBeLink returns true if a field accepts links but no other texts. s is the schema of the field. kinds are the kinds of text that the
+// field accepts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
@@ -256,8 +256,8 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields contains the names of body members that take the server much time, such as a password, which it must hash. The value is the
-// maximum percentage of requests that have the member.
+// slowFields maps the names of body members to the maximum percentage of requests that contain the member. The server needs much time for
+// these members: for example, it must hash a password.
 var slowFields = map[string]int{"password": 2}
 
 // validObject returns a JSON object that matches a schema. It has random optional members and, if the schema allows it, undeclared members.

@@ -35,10 +35,10 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
 	e.Pre(trimTrailingSlash())
 	e.Use( // requests pass through the middleware in the order of this list
-		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compression wraps the response writer, so it comes first
+		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compress comes first, because it replaces the response writer for all middleware after it
 
 		requestIDs(),         // requestIDs comes before any middleware that reads the request id
-		s.traceRequests(),    // traceRequests comes after requestIDs, because the span has the request id, and before any middleware that queries the database
+		s.traceRequests(),    // traceRequests comes before any middleware that queries the database. It comes after requestIDs, because the span contains the request id.
 		s.limitRequestTime(), // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
 		s.logRequests,        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
 		s.setHeaders,         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
@@ -55,11 +55,11 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.answerConditionally, // answerConditionally comes after idempotency, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // linkNextPage comes last, because the operation calls a function that linkNextPage puts into the context
+		s.prepareNextPageLink, // prepareNextPageLink comes last, because the operation calls a function that prepareNextPageLink puts into the context
 	)
-	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
+	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.
-	public := withHead{e}
+	public := getAndHeadRouter{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	public.GET("/readyz", s.answerReadyz)
 	public.GET("/openapi.yaml", func(c echo.Context) error {
@@ -79,11 +79,12 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	return e, nil
 }
 
-// withHead is an echo instance whose method GET registers a handler for GET and HEAD. For HEAD, net/http does not send the response body.
-type withHead struct{ *echo.Echo }
+// getAndHeadRouter is an echo instance whose method GET registers a handler for GET and HEAD. For HEAD, net/http does not send the response
+// body.
+type getAndHeadRouter struct{ *echo.Echo }
 
 // GET registers a handler for GET and HEAD requests to path.
-func (h withHead) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+func (h getAndHeadRouter) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
 	h.HEAD(path, handler, m...)
 	return h.Echo.GET(path, handler, m...)
 }
@@ -108,7 +109,7 @@ const readyTimeout = 1500 * time.Millisecond
 // answerReadyz answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.
 func (s *Server) answerReadyz(c echo.Context) error {
 	if s.draining.Load() {
-		return unavailableError(nil) // without a cause, writeError logs no error: every server that ends answers this
+		return unavailableError(nil) // a shutdown is not an error; if the cause is nil, writeError logs nothing
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()

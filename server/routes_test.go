@@ -159,7 +159,7 @@ func TestRoutes_requestGets500IfTheHandlerPanics(t *testing.T) {
 		c.send(http.MethodGet, target, nil).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	}
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireProblem(http.StatusInternalServerError, server.CodeInternal)
-	require.Contains(t, a.log.String(), "a bug at /usr/src")
+	require.Contains(t, a.log.String(), "made-up panic in /usr/src")
 	a.panicAt.Store(nil)
 	require.Empty(t, c.listVideos("").Data)
 }
@@ -232,7 +232,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the server counts the request before a query of the database fails
+	got := c.send(http.MethodGet, "/videos", nil) // the server finds the token in its cache and counts the request, and then the query for the videos fails
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }
@@ -244,7 +244,7 @@ func TestDrain_makesReadyzFailAndClosesConnectionsButAnswersRequests(t *testing.
 	require.False(t, c.send(http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK).Close)
 	a.server.Drain()
 	c.send(http.MethodGet, "/readyz", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
-	require.NotContains(t, a.log.String(), "request failed", "it is no error that a server ends")
+	require.NotContains(t, a.log.String(), "request failed", "a server that shuts down must not log an error")
 	require.True(t, c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Close)
 	c.track(tiktokLink)
 	c.send(http.MethodGet, "/livez", nil).requireStatus(http.StatusOK)

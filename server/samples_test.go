@@ -130,9 +130,9 @@ const (
 	exampleDelivery   = "01938c71-2a5b-7c46-a2d3-9e0f1a2b3c4d"
 )
 
-// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
+// TestContractCodeSamples_runWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
 // curl sample. Before a run, the test replaces the example ids by ids of existing items.
-func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
+func TestContractCodeSamples_runWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, op := range sharedContract().operations {
@@ -164,8 +164,8 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	}
 }
 
-// responseTime matches one time in a JSON response.
-var responseTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
+// timestampPattern matches a timestamp in a JSON response, such as 2026-02-22T00:31:05Z.
+var timestampPattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
 func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	a.fetch(factsWithViews(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
-		all = append(all, responseTime.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
+		all = append(all, timestampPattern.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
 	}
 	require.GreaterOrEqual(t, len(all), 5)
 	want := make([]string, len(all))

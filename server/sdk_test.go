@@ -220,7 +220,7 @@ func runGoExample(t *testing.T, c *caller, name string, args ...string) string {
 	return c.runSample(t, "go", append([]string{"run", "../gen/client/examples/" + name}, args...)...)
 }
 
-func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
+func TestGoSDKExamples_runWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	_, c := newAppWithVideos(t)
@@ -261,7 +261,7 @@ func main() {
 }
 `
 
-func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
+func TestCodeInSDKReadmes_runsWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a, c := newAppWithVideos(t)
@@ -353,7 +353,7 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 	}
 }
 
-func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
+func TestGoSDK_supportsRetriesPagingAndTypedErrors(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

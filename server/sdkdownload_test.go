@@ -55,7 +55,7 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
+func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -84,8 +84,8 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// downloadWithEachLibrary downloads a list once with each client library. The keys of both results are the names of the libraries. files has
-// the downloaded files, and until has the values of the header Exported-Until.
+// downloadWithEachLibrary downloads a list once with each client library. It returns the downloaded files and the values of the header
+// Exported-Until. The keys of both maps are the names of the libraries.
 func (a *app) downloadWithEachLibrary(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}
@@ -193,7 +193,7 @@ func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-func TestSDKs_goClientDownloadsWithLittleMemory(t *testing.T) {
+func TestGoSDK_downloadsWithLittleMemory(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 20
 	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeLines(w, size) }))

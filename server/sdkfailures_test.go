@@ -17,9 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startRestartingServer starts an HTTP server that answers as a server that was killed during a request and then restarted: first four times
-// with status 503, then two times with idempotency_key_in_use, and then with success. Each refusal has Retry-After: 1.
-func startRestartingServer(t *testing.T) (address string, requests *atomic.Int64) {
+// startServerWithSixRefusals starts an HTTP server that imitates a restart during a request. The first four responses have the status 503,
+// and the next two have the code idempotency_key_in_use. All later requests succeed. Each refusal has the header Retry-After: 1. The result
+// `requests` counts all requests.
+func startServerWithSixRefusals(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
 	requests = &atomic.Int64{}
 	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -50,35 +51,35 @@ func unreachableAddress(t *testing.T) string {
 	return "http://" + closed.Addr().String()
 }
 
-// failure is the output of the programs testdata/sdk/network.
-type failure struct {
+// networkOutput is the JSON that the programs network.mjs and network.py in testdata/sdk print.
+type networkOutput struct {
 	Created, Refused, Cause bool
 	Status                  *int
 	Code, Message           string
 }
 
-func (s sdk) runNetworkProgram(t *testing.T, address string) (got failure) {
+func (s sdk) runNetworkProgram(t *testing.T, address string) (got networkOutput) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, "rt_x", "testdata/sdk/network"+s.extension)), &got))
 	return got
 }
 
-func TestSDKs_waitForTheKeyOfAnInterruptedRequest(t *testing.T) {
+func TestSDKs_retryUntilTheIdempotencyKeyIsFree(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			address, requests := startRestartingServer(t)
+			address, requests := startServerWithSixRefusals(t)
 			require.True(t, s.runNetworkProgram(t, address).Created)
 			require.EqualValues(t, 7, requests.Load())
 		})
 	}
 }
 
-func TestSDKs_goClientWaitsForTheKeyOfAnInterruptedRequest(t *testing.T) {
+func TestGoSDK_retriesUntilTheIdempotencyKeyIsFree(t *testing.T) {
 	t.Parallel()
-	address, requests := startRestartingServer(t)
+	address, requests := startServerWithSixRefusals(t)
 	sdk, err := client.New(address, "rt_x")
 	require.NoError(t, err)
 	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"})
@@ -104,7 +105,7 @@ func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
 	}
 }
 
-func TestSDKs_goClientReportsAnUnreachableServer(t *testing.T) {
+func TestGoSDK_reportsAnUnreachableServer(t *testing.T) {
 	t.Parallel()
 	sdk, err := client.New(unreachableAddress(t), "rt_x")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		require.Contains(t, search(v, "sPRin"), "/collection/"+collection.String())
 		require.Contains(t, search(v, "@northwind.studio"), "/account/tiktok/"+video.LinkedAccountID.String())
 		require.Contains(t, search(v, video.AdLink), "/video/tiktok/"+videos[0].String())
-		require.Contains(t, search(v, "nothing like this"), "Nothing was found for “<bdi>nothing like this</bdi>”")
+		require.Contains(t, search(v, "unknown campaign"), "Nothing was found for “<bdi>unknown campaign</bdi>”")
 		require.Contains(t, search(v, `"><script>`), "Nothing was found")
 		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a search for a link of an unknown platform must find nothing")
 		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the response to the search dialog must contain only the results and not a whole page")

@@ -43,13 +43,13 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox, which makes up data, will fill the database. It decides whether responses have the header
-	// ReelTally-Sandbox until the first number is stored. After that, the numbers in the database decide this.
+	// Sandbox is true if the sandbox will fill the database with made-up data. While the database contains no numbers, Sandbox decides whether
+	// responses have the header ReelTally-Sandbox. Later, the numbers in the database decide it.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. It also answers /status at the
-	// address for metrics. If Status is nil, the dashboard's page for the operator shows only an error.
+	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. The dashboard's page for the
+	// operator shows this data. If Status is nil, the page shows only an error.
 	Status http.Handler
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
@@ -81,7 +81,7 @@ type Server struct {
 	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true if this server has found numbers in the database; after that, the field sandbox does not change
+	dataKnown        atomic.Bool          // true after the server has found videos or accounts with numbers in the database; from then on, the field sandbox does not change
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// fetchableCacheTime is the time after which the server reads again which videos and accounts the running collectors can fetch.
+// fetchableCacheTime is how long fetchableReader keeps the last answer of the database.
 const fetchableCacheTime = 5 * time.Second
 
 // fetchableReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
@@ -42,9 +42,9 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// checkFetchable checks whether the running collectors can fetch the video or account of a link. If no source can fetch it, reason says so,
-// and warning also says what to do. If a source needs a link of a different form, reason is "", and warning asks for such a link. In all
-// other cases, for example if no collector is running, both results are "".
+// checkFetchable checks whether the running collectors can fetch the video or account of a link. If they can, or if no collector is running,
+// both results are "". In all other cases, warning says what to do. reason says what no source can fetch. It is "" if another form of link
+// would work.
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -60,11 +60,11 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
 		return reason, reason + "; the operator can configure one."
 	case l.Kind == link.Video && l.Handle == "":
-		return "", fmt.Sprintf("The configured sources find a video of %s only through its account, unless the video is one of the operator's own videos: track the account, or send a link of the video that contains the handle of the account.", platform)
+		return "", fmt.Sprintf("The configured sources find a video of %s only if they know its account. Track the account, or send a link that contains the account's handle. The operator's own videos need no handle.", platform)
 	case l.Handle == "":
 		return "", fmt.Sprintf("The configured sources find an account of %s only by its handle: track it by a link that names the handle.", platform)
 	}
-	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
+	return "", fmt.Sprintf("On %s, the configured sources need the id of the %s: track a link that contains the id.", platform, l.Kind)
 }
 
 // warningsAboutLinks returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.

@@ -62,11 +62,11 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 	return new(at.Time()), nil
 }
 
-// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text with which
-// a browser can read the page for web.ShareSessionLife.
+// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text that gives
+// a browser access to the page. The pass expires after web.ShareSessionLife.
 //
-// Each attempt is counted before the check, so that concurrent attempts cannot exceed the limit of wrong passwords. An attempt with the
-// correct password is then subtracted again.
+// Each attempt is counted before the check, so that concurrent attempts cannot exceed the limit of wrong passwords. If the password is
+// correct, the attempt is subtracted again.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + clientAddress(ctx): guessesOfAddress}

@@ -57,7 +57,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		members := decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?order_by=latest_likes&order_direction=asc", nil).requireStatus(http.StatusOK))
-		onPage := numbersIn(got.document())
+		onPage := numbersIn(got.parsePage())
 		require.Equal(t, []string{digits(statistics.Videos), digits(statistics.Likes), digits(statistics.Views), digits(statistics.ViewsGained)}, onPage[:4])
 		var want []string
 		for _, v := range members.Data {
@@ -66,7 +66,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 		}
 		require.Equal(t, want, onPage[len(onPage)-len(want):], "the display settings must determine the order of the columns and of the rows")
 		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, toStrings(videos)...) {
-			require.NotContains(t, page, hidden, "a share page must contain neither ids of the organisation nor metrics that were not chosen")
+			require.NotContains(t, page, hidden, "a share page must show only the chosen metrics, and must not reveal ids or the name of the organisation")
 		}
 
 		embedded := visitor.visit(path + "?embed=1").requireStatus(http.StatusOK)
@@ -132,7 +132,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		path := c.shareCollection(collection, "protected", map[string]any{"password": sharePassword, "display_settings": map[string]any{"title": "Secret launch"}})
 		visitor := &visitor{app: a, t: t}
 		locked := visitor.visit(path).requireStatus(http.StatusOK)
-		require.Empty(t, numbersIn(locked.document()))
+		require.Empty(t, numbersIn(locked.parsePage()))
 		require.NotContains(t, string(locked.body), "Secret launch")
 		visitor.visit(path + "/card.png").requireStatus(http.StatusNotFound)
 		require.Contains(t, string(visitor.post(path, "password", "wrong password").requireStatus(http.StatusForbidden).body), `role="alert"`)
@@ -196,7 +196,7 @@ func TestSharePage_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := (&visitor{app: a, t: t}).visit(path).requireStatus(http.StatusOK)
-		for _, number := range numbersIn(got.document()) {
+		for _, number := range numbersIn(got.parsePage()) {
 			require.Empty(t, number)
 		}
 		require.Contains(t, string(got.body), "The numbers of this page are hidden")
@@ -269,7 +269,7 @@ func TestSharePage_closesAtItsExpiryTime(t *testing.T) {
 	})
 }
 
-func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T) {
+func TestCollectionPage_showsEndAndLastVisitOfSharePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -279,7 +279,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
 		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"
 		before := string(v.visit(page).body)
-		require.Contains(t, textOf(v.visit(page).document()), "Open until "+closes)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until "+closes)
 		require.Contains(t, before, "Not opened yet")
 		stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, day, stored.ShareExpiresAt.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
@@ -291,7 +291,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		}
 		open := func() {
 			visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
-			a.server.Close() // Close waits until the time of the visit is stored
+			a.server.Close() // Close waits for the background write that stores the time of the visit
 		}
 		open()
 		first := opened()
@@ -304,7 +304,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		require.Contains(t, string(v.visit(page).body), opened())
 
 		a.Clock.Advance(72 * time.Hour)
-		require.Contains(t, textOf(v.visit(page).document()), "Closed since "+closes)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Closed since "+closes)
 		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
 		require.Contains(t, string(v.post(page+"/share", "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
@@ -313,7 +313,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 	})
 }
 
-func TestSharePage_showsTheLast30DaysAndAMessageIfThePeriodIsInvalid(t *testing.T) {
+func TestSharePage_answersInvalidPeriodWithMessageAndLast30Days(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -339,11 +339,11 @@ func TestSharePage_showsTheLast30DaysAndAMessageIfThePeriodIsInvalid(t *testing.
 		require.Contains(t, page, "These are the numbers of the last 30 days.")
 		parsed, err := html.Parse(bytes.NewReader(got.body))
 		require.NoError(t, err)
-		require.Equal(t, numbersIn(usual.document()), numbersIn(parsed))
+		require.Equal(t, numbersIn(usual.parsePage()), numbersIn(parsed))
 	}
 }
 
-func TestSharePage_errorsLeadNoVisitorToTheDashboard(t *testing.T) {
+func TestSharePage_errorPagesDoNotLinkToTheDashboard(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -359,7 +359,7 @@ func TestSharePage_errorsLeadNoVisitorToTheDashboard(t *testing.T) {
 	require.NotContains(t, invalid, "Overview")
 }
 
-func TestSharePage_saysInMinutesWhenAPasswordCanBeTriedAgain(t *testing.T) {
+func TestSharePage_showsMinutesUntilNextPasswordAttempt(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierPremium)
@@ -379,9 +379,9 @@ func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
 	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 
 	refused := string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body)
-	require.Contains(t, refused, "Type one of at least 8 characters")
+	require.Contains(t, refused, "Type a password of at least 8 characters")
 	require.NotContains(t, refused, "request")
-	require.Contains(t, refused, `href="`+page+`"`, "the error must lead back to the collection")
+	require.Contains(t, refused, `href="`+page+`"`, "the error page must have a link to the page of the collection")
 
 	v.post(page+"/share", "access", "public", "metric", "shares").requireStatus(http.StatusSeeOther)
 	require.Contains(t, string(v.post(page+"/share", "access", "public").requireStatus(http.StatusBadRequest).body), "Choose at least one of the numbers")
@@ -389,7 +389,7 @@ func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
 	require.Contains(t, string(stored.DisplaySettings), `"shares"`)
 
 	c.shareCollection(collection, "public", map[string]any{"share_expires_at": a.Clock.Now()})
-	closed := textOf(v.visit(page).document())
+	closed := textOf(v.visit(page).parsePage())
 	require.Contains(t, closed, "The page is closed: nobody can open it.")
 	require.NotContains(t, closed, "Everyone who has the address")
 }
@@ -400,6 +400,6 @@ func TestSharePage_explainsTheColumnsOfChanges(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	collection, _ := createDashboardData(a, c)
 	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"views", "increase_1d", "increase_7d"}}})
-	text := textOf((&visitor{app: a, t: t}).visit(path).document())
-	require.Contains(t, text, "Change 1 d, Change 7 d: growth of the views in this time before the last fetch of the video, in percent.")
+	text := textOf((&visitor{app: a, t: t}).visit(path).parsePage())
+	require.Contains(t, text, "Change 1 d, Change 7 d: growth of the views in percent. The period ends with the last fetch of the video. The label says how many days the period has.")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSlots_limitConcurrentShortLinksPerOrganisationAndInTotal(t *testing.T) {
+func TestSlots_limitConcurrentShortLinkRequestsPerOrganisationAndInTotal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slots := newSlots(maxResolvesPerOrganisation, maxResolves)

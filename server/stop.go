@@ -91,7 +91,7 @@ type stopEntry struct {
 
 // stopItems stops the tracking of the videos or accounts with the given ids or links.
 func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
-	entries, err := s.readStopEntries(ctx, res, idsOrLinks)
+	entries, err := s.resolveIDsOrLinks(ctx, res, idsOrLinks)
 	if err != nil {
 		return bulkResponse{}, err
 	}
@@ -107,9 +107,9 @@ func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []strin
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to an
+// resolveIDsOrLinks converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to an
 // untracked video or account. It does not check ids: untracked ids are reported when the tracking is stopped.
-func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
+func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
 	var positions []int // for each link in urls, its index in idsOrLinks

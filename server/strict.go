@@ -39,11 +39,11 @@ const (
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
-// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs,
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, unpaired surrogates,
 // invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value.
 //
-// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. If the body has too many values, checkJSON uses
-// bodySchema to find the array that is too long. If ctx ends during the scan, the error is ctx.Err().
+// checkJSON stops at the first value or name that exceeds maxDepth, maxValues or maxName. It uses bodySchema only to find the array that is
+// too long. If ctx ends, the error is ctx.Err().
 func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -104,7 +104,7 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	if s.values++; s.values > maxValues {
-		s.addTooManyValues()
+		s.addValueLimitFault()
 		return false
 	}
 	token, ok := s.readToken()
@@ -165,9 +165,9 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// addTooManyValues adds a fault for a body with too many values. The fault names the outermost array that contains the current value and is
+// addValueLimitFault adds a fault for a body with too many values. The fault names the outermost array that contains the current value and is
 // longer than its schema allows. If there is no such array, the fault names the body as a whole.
-func (s *jsonScan) addTooManyValues() {
+func (s *jsonScan) addValueLimitFault() {
 	schema := s.schema
 	for i, step := range s.path {
 		next := schema.Items
@@ -175,7 +175,7 @@ func (s *jsonScan) addTooManyValues() {
 			next = schema.Properties[step.name]
 		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
 			s.path = s.path[:i]
-			s.addFault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.pathNames()), *most, step.index+1)
+			s.addFault(faultMaxItems, "%s must have at most %d entries, but there are at least %d", bodyValueName(s.pathNames()), *most, step.index+1)
 			return
 		}
 		if next == nil {
@@ -265,7 +265,7 @@ func jsonPointer(path []string) string {
 		pointer.WriteByte('/')
 		pointer.WriteString(escapePointer(name))
 	}
-	return truncatePlace(pointer.String())
+	return truncateText(pointer.String())
 }
 
 // pointerEscaper escapes the name of a member for a JSON pointer. It also replaces NUL characters, which responses must not contain.
@@ -277,8 +277,8 @@ func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 // maxPlace is the maximum length, in characters, of the place of a fault in an error response: a JSON pointer or the name of a parameter.
 const maxPlace = 500
 
-// truncatePlace returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
-func truncatePlace(s string) string {
+// truncateText returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
+func truncateText(s string) string {
 	if head, longer := firstRunes(s, maxPlace); longer {
 		head, _ = firstRunes(head, maxPlace-1)
 		return head + "…"
@@ -364,7 +364,7 @@ func hasTooManyEntries(p *openapi3.Parameter, value string) bool {
 // allowedParameters returns a list of an operation's query parameters for an error message, such as "it takes limit, page".
 func allowedParameters(op *operation) string {
 	if len(op.query) == 0 {
-		return "it takes none"
+		return "it takes no query parameters"
 	}
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }

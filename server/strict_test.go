@@ -160,13 +160,13 @@ func requireNoNUL(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context that is cancelled after validCalls calls of its method Err. errCalls is the number of calls so far.
-type cancelledAfter struct {
+// selfCancellingContext is a context that is cancelled after validCalls calls of its method Err. errCalls is the number of calls so far.
+type selfCancellingContext struct {
 	context.Context
 	validCalls, errCalls int
 }
 
-func (h *cancelledAfter) Err() error {
+func (h *selfCancellingContext) Err() error {
 	h.errCalls++
 	if h.errCalls > h.validCalls {
 		return context.Canceled
@@ -176,7 +176,7 @@ func (h *cancelledAfter) Err() error {
 
 func TestCheckJSON_stopsWhenTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
-	ctx := &cancelledAfter{Context: t.Context(), validCalls: 10}
+	ctx := &selfCancellingContext{Context: t.Context(), validCalls: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON must stop soon after the context is cancelled")
@@ -189,22 +189,24 @@ func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {
 	list.MaxItems = &most
 	schema := openapi3.NewObjectSchema().WithProperty("links", list).WithProperty("free", openapi3.NewObjectSchema())
 	many := strings.Repeat("1,", maxValues)
-	for body, want := range map[string]string{
-		`{"links":[` + many + `1]}`:                            "/links max_items links must have at most 500 entries, not 9999 or more",
-		`{"links":[1,[` + many + `1]]}`:                        " max_values the body must have at most 10000 values, including the values in arrays and objects",
-		`{"free":{"x":[` + many + `1]}}`:                       " max_values the body must have at most 10000 values, including the values in arrays and objects",
-		`{"other":[` + many + `1]}`:                            " max_values the body must have at most 10000 values, including the values in arrays and objects",
-		`{"links":[` + strings.Repeat("[1],", 4_998) + `[1]]}`: "",
-		`{"` + strings.Repeat("é", 250) + `":1}`:               "",
-		`{"` + strings.Repeat("é", 250) + `a":1}`:              "/" + strings.Repeat("é", 250) + "a max_length the name of a member must have at most 500 bytes, not 501",
+	type reportedFault struct{ pointer, code, detail string }
+	tooManyValues := reportedFault{"", faultMaxValues, "the body must have at most 10000 values, including the values in arrays and objects"}
+	for body, want := range map[string]reportedFault{
+		`{"links":[` + many + `1]}`:                            {"/links", faultMaxItems, "links must have at most 500 entries, but there are at least 9999"},
+		`{"links":[1,[` + many + `1]]}`:                        tooManyValues,
+		`{"free":{"x":[` + many + `1]}}`:                       tooManyValues,
+		`{"other":[` + many + `1]}`:                            tooManyValues,
+		`{"links":[` + strings.Repeat("[1],", 4_998) + `[1]]}`: {},
+		`{"` + strings.Repeat("é", 250) + `":1}`:               {},
+		`{"` + strings.Repeat("é", 250) + `a":1}`:              {"/" + strings.Repeat("é", 250) + "a", faultMaxLength, "the name of a member must have at most 500 bytes, not 501"},
 	} {
 		faults, err := checkJSON(t.Context(), []byte(body), schema)
 		require.NoError(t, err)
-		if want == "" {
+		if want == (reportedFault{}) {
 			require.Empty(t, faults)
 			continue
 		}
 		require.Len(t, faults, 1)
-		require.Equal(t, want, *faults[0].Pointer+" "+faults[0].Code+" "+faults[0].Detail)
+		require.Equal(t, want, reportedFault{*faults[0].Pointer, faults[0].Code, faults[0].Detail})
 	}
 }

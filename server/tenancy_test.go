@@ -95,8 +95,8 @@ type prober struct {
 	t                *testing.T
 	app              *app
 	transport        http.RoundTripper
-	firstGenerator   *generator        // generates the requests with items of another organisation
-	secondGenerator  *generator        // generates the same requests with items that do not exist
+	firstGenerator   *generator        // generates the first request of each pair
+	secondGenerator  *generator        // generates the second request of each pair
 	other            *caller           // an API client of the other organisation
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
@@ -104,8 +104,8 @@ type prober struct {
 	fields           map[string]bool   // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
-// newProber creates the other organisation, and two organisations with equal items: one that sends the first request of each pair, and one
-// that sends the second request.
+// newProber creates three organisations. Organisation 1 sends the first request of each pair, and organisation 2 sends the second request.
+// Both have equal items. Organisation 3 owns the items that the first request names.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
@@ -140,7 +140,7 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 			for _, m := range itemKinds {
 				for i, name := range items[m] {
 					name = strings.Trim(name, `"`) // an ETag is in quotes, which are not part of the text to replace
-					// An error message can contain only the first 60 or 100 characters of a long text, so these beginnings are also
+					// An error message can contain a long text cut to 60 or 100 characters. So these short forms of the text are also
 					// replaced.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
@@ -153,8 +153,8 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends one pair of requests for each text of another organisation that the given field accepts. If the field is in slowFields,
-// probeField sends only one pair.
+// probeField sends texts of another organisation's items in one field of an operation. For each text that the field accepts, it sends one
+// pair of requests. If the field is in slowFields, probeField sends only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
@@ -166,7 +166,7 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
-				p.requireEqualResponses(op, fmt.Sprintf("the %s field %s contains the %s", s.location, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
+				p.requireEqualResponses(op, fmt.Sprintf("the %s field %q contains a text of the kind %q", s.location, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func (p *prober) requireEqualResponses(op *contractOperation, description string
 	p.t.Helper()
 	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fillRequest)
 	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fillRequest)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
+	require.Equal(p.t, want, got, "the two responses of operation %s must be equal. Case: %s.\nThe first request names items of another organisation:\n%s\nThe second request names items that do not exist:\n%s", op.id, description, firstRequest, secondRequest)
 	if p.sent++; strings.HasPrefix(got, "2") {
 		p.succeeded++
 	}
@@ -220,7 +220,7 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 		}
 	}
 	if h.Get("Link") != "" {
-		h.Set("Link", "…") // the header Link contains the query of the request and a cursor, in which the two responses may differ
+		h.Set("Link", "…") // the two responses may differ in the header Link, because it contains the query and a cursor
 	}
 	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can be percent-encoded differently
 		decoded, err := url.PathUnescape(path)

@@ -59,9 +59,9 @@ func (r *probeReport) formatPage(duration time.Duration, machine string) string 
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Probes of other organisations' data
 
-`+"`make probes`"+` writes this page. A probe is a pair of requests that are equal except for one text: an id, a link, a name, a hashtag, a word, a cursor, an ETag or a hash. In the first request, the text
-identifies an item of another organisation. Another caller with equal data sends the second request. Its text identifies an item that does not exist. The two responses must have the same status, headers
-and body, so that a caller cannot even detect that the item exists. In each round, one probe of each operation has such texts in all fields. After each round, every row of the other organisation in every table must be unchanged.
+`+"`make probes`"+` writes this page. A probe is a pair of requests, sent by two organisations with equal data. The requests differ in one text: an id, a link, a name, a hashtag, a word, a cursor, an ETag or a hash.
+In the first request, this text identifies an item of a third organisation. In the second request, it identifies no item. The two responses must have the same status, headers and body, so that a caller
+cannot even detect that the item exists. In each round, one probe of each operation has such texts in all fields. After each round, every row of the third organisation in every table must be unchanged.
 
 **%s probes** of %d fields of %d operations found **0 differences** and **0 changed rows**. The probes are generated from openapi.yaml.
 
@@ -78,19 +78,20 @@ and body, so that a caller cannot even detect that the item exists. In each roun
 		c := r.rounds[round]
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", round.engine, round.tier, age, c.rounds, formatThousands(c.sent), formatThousands(c.succeeded))
 	}
-	fmt.Fprintf(&b, `
-Probes with two successful responses are, for example, requests for a list with a hashtag of the other organisation as the filter, and bulk requests, which get a result for each id. The other probes mostly get 404.
-
-The run took %s.%s %s
-
-The command was `+"`make probes PROBES=%d`"+`. `+"`make check`"+` runs this test with %s probes or more. The test is in `+"`server/tenancy_test.go`"+`. Each round has a new server and a new database, and the requests are handled
-in the process of the test. The contract of the API checks each request and response.
-
-## Statements without their condition
-
-`+"`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`"+` in `+"`store/tenancy_test.go`"+` takes each SQL statement of the store and removes one condition on the organisation at a time. The check of statements
-(`+"`storetest.CheckStatement`"+`), which inspects every statement in all tests, must refuse each of the changed statements. [The list of statements](statements.md) has the counts.
-`, duration.Round(time.Second), ended, machine, *tenancyProbes, formatThousands(9000))
+	run := fmt.Sprintf("The run took %s.", duration.Round(time.Second)) + ended + " " + machine
+	for _, paragraph := range []string{
+		"Some requests succeed with an unknown text. For example, a list can be filtered by any hashtag, and a bulk request gets a result for each id. Such a probe has two successful responses. In most other probes, both responses have the status 404.",
+		run,
+		fmt.Sprintf("The command was `make probes PROBES=%d`. `make check` runs this test with %s probes or more. The test is in `server/tenancy_test.go`. "+
+			"Each round has a new server and a new database, and the requests are handled\nin the process of the test. The contract of the API checks each request and response.",
+			*tenancyProbes, formatThousands(9000)),
+		"## SQL statements from which one condition was removed",
+		"A test removes one condition on the organisation from an SQL statement of the store, and repeats this for every such condition. " +
+			"A check inspects every SQL statement in all tests, and must refuse each changed statement. The test is\n`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`, and the check is `storetest.CheckStatement`. " +
+			"[The list of statements](statements.md) has the counts.",
+	} {
+		b.WriteString("\n" + paragraph + "\n")
+	}
 	return b.String()
 }
 

@@ -32,7 +32,7 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 			return facts
 		})
 		var addresses []string
-		for _, picture := range elements(v.visit("/video").document(), "img") {
+		for _, picture := range elements(v.visit("/video").parsePage(), "img") {
 			addresses = append(addresses, attribute(picture, "src"))
 		}
 		require.Len(t, addresses, 1, "the page must show a thumbnail for the first video, and none for the second")

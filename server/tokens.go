@@ -26,7 +26,7 @@ func (s *Server) ListTokens(ctx context.Context, _ api.ListTokensRequestObject) 
 
 // CreateToken answers POST /tokens: it makes a token and returns its secret.
 func (s *Server) CreateToken(ctx context.Context, r api.CreateTokenRequestObject) (api.CreateTokenResponseObject, error) {
-	n := store.NewToken{ID: effectID(ctx), Name: r.Body.Name}
+	n := store.NewToken{ID: recordIDFrom(ctx), Name: r.Body.Name}
 	for _, sc := range r.Body.Scopes {
 		n.Scopes = append(n.Scopes, store.Scope(sc))
 	}

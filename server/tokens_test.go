@@ -55,7 +55,7 @@ func TestTokens_areCreatedListedAndRevoked(t *testing.T) {
 		for range 2 {
 			c.send(http.MethodDelete, "/tokens/"+made.ID.String(), nil).requireStatus(http.StatusNoContent)
 		}
-		a.Clock.Advance(time.Second) // the server caches a valid token for half a second, so the cached token has expired
+		a.Clock.Advance(time.Second) // wait longer than the half second for which the server caches a valid token
 		script.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusUnauthorized, server.CodeTokenRevoked)
 		revoked := decode[client.TokenList](c.send(http.MethodGet, "/tokens", nil).requireStatus(http.StatusOK)).Data[0]
 		require.Equal(t, client.TokenStateRevoked, revoked.State)

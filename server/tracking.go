@@ -54,9 +54,9 @@ func (r trackRequest) unsupportedReason(l link.Link) string {
 // trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // true if the organisation tracked the video or account at any time before the request
-	already  bool // true if the organisation tracked the video or account directly before the request
-	pending  bool // true if the video or account is saved but not fetched, because of this request or of an earlier one
+	existing bool // true if the organisation had the video or account before the request, tracked or stopped
+	already  bool // true if the organisation was tracking the video or account when the request arrived
+	pending  bool // true if the video or account is saved but not fetched, because it is not in the fetch queue
 }
 
 var videoResource = resource{

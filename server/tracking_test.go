@@ -158,7 +158,7 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		for name, stop := range map[string]func(id uuid.UUID) response{
 			"DELETE with the id in the path": func(id uuid.UUID) response { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
-			"DELETE with the id in the path, in upper case": func(id uuid.UUID) response {
+			"DELETE with an id in upper case in the path": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos/"+strings.ToUpper(id.String()), nil)
 			},
 			"DELETE with the id in the body": func(id uuid.UUID) response {

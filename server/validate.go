@@ -25,8 +25,8 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Codes of faults in requests that violate the OpenAPI contract. The fault code for any other schema keyword is the keyword in snake case,
-// such as min_length.
+// Codes of faults in requests that violate the OpenAPI contract. If no constant exists for a violated schema keyword, the fault code is the
+// keyword in snake case, such as min_length.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"
@@ -75,8 +75,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// removeFaultsOfParameters returns faults without the faults of parameters that already have a fault in earlier. For example, a parameter that is
-// not percent-encoded correctly is not also reported as missing.
+// removeFaultsOfParameters removes each fault whose parameter already has a fault in the slice "earlier", and returns the other faults. For
+// example, a parameter with invalid percent-encoding would otherwise also be reported as missing.
 func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults
@@ -180,8 +180,9 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts the errors of the library kin-openapi into faults for the caller. It collects at most maxFaults faults, and one
-// fault for each parameter or body member. This is the first fault, or a later one with the code "format", which explains the error better.
+// faultCollector converts the errors of the library kin-openapi into faults for the caller. It keeps at most maxFaults faults, and at most
+// one fault for each parameter or body member. A later fault with the code "format" replaces the first fault, because the code "format"
+// explains the error better.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
@@ -259,7 +260,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "nullable":
 		add("nullable", "must not be null")
 	case "enum":
-		add("enum", "must be %s, not %s", words.Or(schema.Enum), formatValue(e.Value))
+		add("enum", "must be %s, not %s", words.JoinWithOr(schema.Enum), formatValue(e.Value))
 	case "minimum":
 		add("minimum", "must be at least %v, not %s", *schema.Min, formatValue(e.Value))
 	case "maximum":
@@ -282,7 +283,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "pattern":
 		add("pattern", "must be %s, not %s", cmp.Or(allowedText(schema), "a text without NUL characters"), formatValue(e.Value))
 	case "format":
-		add(faultFormat, "must be %s, not %s", formatDescription(schema.Format), formatValue(e.Value))
+		add(faultFormat, "must be %s, not %s", describeStringFormat(schema.Format), formatValue(e.Value))
 	case "required":
 		add(faultRequired, "is missing")
 	case "properties":
@@ -336,7 +337,7 @@ func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) stri
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if param == nil {
-		return bodyFault(jsonPointer(path), code, "%s %s", placeName(path), text)
+		return bodyFault(jsonPointer(path), code, "%s %s", bodyValueName(path), text)
 	}
 	name := param.Name
 	if len(path) > 0 {
@@ -345,9 +346,9 @@ func fault(param *openapi3.Parameter, path []string, code, format string, args .
 	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. An empty
-// path gives "the body".
-func placeName(path []string) string {
+// bodyValueName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. An
+// empty path gives "the body".
+func bodyValueName(path []string) string {
 	if len(path) == 0 {
 		return "the body"
 	}
@@ -365,15 +366,15 @@ func typeNames(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-// formatDescription describes a string format of the OpenAPI contract for an error message, such as "a UUID such as …".
-func formatDescription(format string) string {
+// describeStringFormat describes a string format of the OpenAPI contract for an error message, such as "a UUID such as …".
+func describeStringFormat(format string) string {
 	switch format {
 	case "uuid":
 		return "a UUID such as 01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	case "date":
 		return fmt.Sprintf("a date that exists, YYYY-MM-DD, in the years %d to %d", firstYear, lastYear)
 	case "date-time":
-		return fmt.Sprintf("a time with an offset in the years %d to %d, such as 2026-02-22T00:31:05Z (a + in a query is written %%2B)", firstYear, lastYear)
+		return fmt.Sprintf("a time with an offset, such as 2026-02-22T00:31:05Z, in the years %d to %d (in a query, write + as %%2B)", firstYear, lastYear)
 	}
 	return "a " + format
 }

@@ -31,7 +31,7 @@ func toAPIVideo(v store.Video, view View) api.Video {
 		Increase14D: view.Ratio(v.Increase14d), Increase30D: view.Ratio(v.Increase30d), ViewsGained7D: view.Count(v.ViewsGained7d),
 		MetricsMasked: view.MetricsMasked(),
 
-		FetchStatus: api.FetchStatus(v.FetchStatus), FetchDetail: view.FetchDetail(&v.FetchState, link.Video),
+		FetchStatus: api.FetchStatus(v.FetchStatus), FetchDetail: view.ExplainFetchStatus(&v.FetchState, link.Video),
 		LastAttemptAt: view.Text(toAPITimePtr(v.LastAttemptAt)), NextFetchAt: view.Text(toAPITimePtr(v.NextFetchAt)),
 	}
 	if v.AdProductIDShop != nil {
@@ -54,7 +54,7 @@ func nilOrValue[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
 	})
 }
 
-func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
+func TestAppendVideo_writesTheSameBytesAsJSONMarshal(t *testing.T) {
 	t.Parallel()
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", `"quoted" \ <b>&`, "\u2028\u2029", "\x00\x1f\x7f\b\f\n\r\t", "invalid \xff\xc0 UTF-8", "𒐫é", "\ufffd"}))
 	counts := nilOrValue(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, math.MaxInt64, math.MinInt64})))

@@ -65,8 +65,8 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters converts the query parameters of GET /videos to the filters that the response repeats, and to the database query. It
-// also returns the faults of the parameters. It does not read the parameter "link", which readLinkFilter converts.
+// readVideoFilters reads the query parameters of GET /videos. It returns the filters for the response, the database query, and the faults of
+// the parameters. It does not read the parameter "link", because readLinkFilter reads it.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -85,7 +85,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 			faults = append(faults, queryFault("q", faultMaxWords, "q must have at most %d words, not %d", maxSearchWords, n))
 		}
 	}
-	username, hashtag := normaliseOptional(p.Username, link.FoldUsername), normaliseOptional(p.Hashtag, store.FoldTag)
+	username, hashtag := normaliseOptionalText(p.Username, link.FoldUsername), normaliseOptionalText(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
 		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved), FetchStatus: (*string)(p.FetchStatus),
@@ -121,8 +121,8 @@ const faultRange = "range"
 // isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// normaliseOptional returns a pointer to normalise(*s), or nil if s is nil.
-func normaliseOptional(s *string, normalise func(string) string) *string {
+// normaliseOptionalText returns a pointer to normalise(*s), or nil if s is nil.
+func normaliseOptionalText(s *string, normalise func(string) string) *string {
 	if s == nil {
 		return nil
 	}

@@ -246,8 +246,9 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// videoNames sends GET /videos and returns the first word of each video's title, separated by commas. For a video without a title, the word
-// is "Five". If the query contains order_by, the words are in the order of the response. Otherwise they are sorted.
+// videoNames sends GET /videos and returns the first word of each video's title, separated by commas. The fifth video of
+// newCallerWithFiveVideos has no title, so videoNames calls it "Five". If the query contains order_by, the words are in the order of the
+// response. Otherwise they are sorted.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
 	page := c.listVideos(query)

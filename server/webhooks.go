@@ -36,7 +36,7 @@ func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestOb
 		return nil, err
 	}
 	org := CallerFrom(ctx).Org
-	n := store.NewWebhook{ID: effectID(ctx), URL: r.Body.URL, Types: eventTypes(r.Body.EventTypes)}
+	n := store.NewWebhook{ID: recordIDFrom(ctx), URL: r.Body.URL, Types: eventTypes(r.Body.EventTypes)}
 	if n.ID == uuid.Nil {
 		n.ID = store.NewID()
 	}
@@ -95,7 +95,7 @@ func (s *Server) DeleteWebhook(ctx context.Context, r api.DeleteWebhookRequestOb
 
 // TestWebhook answers POST /webhooks/{webhook_id}/test: it sends a test event.
 func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject) (api.TestWebhookResponseObject, error) {
-	d, err := CallerFrom(ctx).Org.TestWebhook(ctx, r.WebhookID, effectID(ctx))
+	d, err := CallerFrom(ctx).Org.TestWebhook(ctx, r.WebhookID, recordIDFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 	if err != nil {
 		return nil, err
 	}
-	w, err := org.RotateWebhookSecret(ctx, r.WebhookID, effectID(ctx), sealed)
+	w, err := org.RotateWebhookSecret(ctx, r.WebhookID, recordIDFrom(ctx), sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 
 // ReplayWebhookDelivery answers POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: it sends the event of a delivery again.
 func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookDeliveryRequestObject) (api.ReplayWebhookDeliveryResponseObject, error) {
-	d, err := CallerFrom(ctx).Org.ReplayDelivery(ctx, r.WebhookID, r.DeliveryID, effectID(ctx))
+	d, err := CallerFrom(ctx).Org.ReplayDelivery(ctx, r.WebhookID, r.DeliveryID, recordIDFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *Server) checkWebhookURL(text string) error {
 	case u.Fragment != "" || strings.Contains(text, "#"):
 		return refuse("url has a fragment, which is not allowed; remove # and the text after it")
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && s.webhookReach(net.JoinHostPort(addr.String(), "443")) != outbound.Operated && !outbound.IsPublic(addr) {
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && s.allowedAddressKinds(net.JoinHostPort(addr.String(), "443")) != outbound.Operated && !outbound.IsPublic(addr) {
 		return refuse("url has the address %s, which is not public", addr)
 	}
 	return nil
@@ -199,8 +199,8 @@ func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
 	return out
 }
 
-// toAPIDelivery converts a delivery to the JSON type of the API. It ignores its View, because a delivery contains no metrics that could be
-// masked.
+// toAPIDelivery converts a delivery to the JSON type of the API. The parameter of type View has no effect, because a delivery contains no
+// metrics that could be masked.
 func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
 	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
 		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // no overflow, because there are at most ten attempts

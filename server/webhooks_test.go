@@ -81,8 +81,8 @@ func (r *receiver) takeRequests() []received {
 // allowPrivateWebhooks allows webhooks with http URLs and loopback addresses, so that events can be sent to test servers.
 func allowPrivateWebhooks(o *server.Options) { o.Webhooks.AllowPrivate = true }
 
-// eachWebhookApp calls runTest once for each database engine, with a server that can send events to test servers.
-func eachWebhookApp(t *testing.T, runTest func(t *testing.T, a *app)) {
+// runWebhookTest calls runTest once for each database engine, with a server that can send events to test servers.
+func runWebhookTest(t *testing.T, runTest func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { runTest(t, newApp(t, db, allowPrivateWebhooks)) })
 }
@@ -144,7 +144,7 @@ func eventTypesOf(requests []received) []string {
 // Requirements in docs/coverage.md: 14.5-01
 func TestWebhooks_sendSignedEvents(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		id := c.track(tiktokLink)
 		a.fetch(factsWithViews(900))
@@ -190,9 +190,9 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 14.5-02
-func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
+func TestWebhooks_retryAFailedDeliveryForADay(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -236,7 +236,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 
 func TestWebhooks_sendOnlyOneEventUntilTheReceiverAcceptsEventsAgain(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		for n := range 3 {
 			c.track(videoURL(n))
@@ -252,7 +252,7 @@ func TestWebhooks_sendOnlyOneEventUntilTheReceiverAcceptsEventsAgain(t *testing.
 		require.Empty(t, r.takeRequests(), "no event may be sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
 		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), 1, "after the pause, one event must be sent first")
+		require.Len(t, r.takeRequests(), 1, "after the pause, the server must send exactly one event")
 		r.answerWithStatus(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDueEvents(t)
@@ -276,7 +276,7 @@ func TestWebhooks_idempotencyKeyCannotBeReusedForAnotherWebhook(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-03
 func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r, other := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		c.createWebhook(other.URL, store.EventWebhookDisabled)
@@ -308,7 +308,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-03
 func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		path := "/webhooks/" + hook.ID.String()
@@ -366,7 +366,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-05
 func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		path := "/webhooks/" + hook.ID.String()
@@ -392,7 +392,7 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 
 func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		slow, fast := newReceiver(t), newReceiver(t)
 		release := make(chan struct{})
 		slow.answerWithFunc(func(http.ResponseWriter, *http.Request) { <-release })
@@ -414,7 +414,7 @@ func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-08
 func TestWebhooks_ofOtherOrganisationsAreUnknown(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		theirs, mine, r := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := theirs.createWebhook(r.URL)
 		path := "/webhooks/" + hook.ID.String()
@@ -436,7 +436,7 @@ func TestWebhooks_ofOtherOrganisationsAreUnknown(t *testing.T) {
 
 func TestCreateWebhook_refusesMoreWebhooksThanTheLimit(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		for n := range store.MaxWebhooks {
 			c.createWebhook(fmt.Sprintf("https://hooks.example.com/%d", n))
@@ -453,7 +453,7 @@ func TestCreateWebhook_refusesMoreWebhooksThanTheLimit(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-09
 func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierBasic), newReceiver(t)
 		c.createWebhook(r.URL)
 		c.track(tiktokLink)
@@ -489,7 +489,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 // Requirements in docs/coverage.md: 14.5-07
 func TestEvents_areReadWithACursor(t *testing.T) {
 	t.Parallel()
-	eachWebhookApp(t, func(t *testing.T, a *app) {
+	runWebhookTest(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(tiktokLink)
 		a.fetch(factsWithViews(5))

@@ -35,8 +35,8 @@ const (
 	// this server may send to the webhook.
 	webhookBatch = 8
 	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
-	// after this time. sendBatch must end earlier. It takes at most two times webhookTimeout: for one attempt alone, and then for all other
-	// attempts together.
+	// after this time. sendBatch must end before the lease ends. sendBatch takes at most two times webhookTimeout: for one attempt alone,
+	// and then for all other attempts together.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
 	webhookPoll = time.Second
@@ -58,8 +58,9 @@ type WebhookOptions struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// webhookReach returns the kinds of IP addresses to which the server may connect for an address of the form HOST:PORT.
-func (s *Server) webhookReach(address string) outbound.Reach {
+// allowedAddressKinds returns the kinds of IP addresses to which the server may connect for a webhook. address is the webhook's host and
+// port, in the form HOST:PORT.
+func (s *Server) allowedAddressKinds(address string) outbound.Reach {
 	if !s.webhooks.AllowPrivate {
 		return outbound.Public
 	}
@@ -73,9 +74,9 @@ func (s *Server) webhookReach(address string) outbound.Reach {
 	return outbound.Operated
 }
 
-// newWebhookTransport returns the transport for requests to webhooks. It connects only to IP addresses that webhookReach allows.
+// newWebhookTransport returns the transport for requests to webhooks. It connects only to IP addresses that allowedAddressKinds allows.
 func (s *Server) newWebhookTransport() *http.Transport {
-	t := outbound.NewTransport(&outbound.Guard{Reach: s.webhookReach, Lookup: s.webhooks.Lookup, Dial: s.webhooks.Dial})
+	t := outbound.NewTransport(&outbound.Guard{Reach: s.allowedAddressKinds, Lookup: s.webhooks.Lookup, Dial: s.webhooks.Dial})
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.webhooks.RootCAs}
 	return t
 }

@@ -124,16 +124,16 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 			query   store.AccountQuery
 			matches func(store.Account) bool
 		}{
-			"tracked":                     {store.AccountQuery{}, listed},
-			"including linked":            {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
-			"including stopped":           {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
-			"all":                         {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
-			"by platform":                 {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
-			"by username":                 {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
-			"by collection":               {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
-			"in a collection with a name": {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"in a collection with an id":  {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"in an unknown collection":    {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
+			"tracked":           {store.AccountQuery{}, listed},
+			"including linked":  {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"including stopped": {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":               {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"by platform":       {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"by username":       {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by collection":     {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"in a collection that is given by its name": {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"in a collection that is given by its id":   {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"in an unknown collection":                  {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(a store.Account) bool { return !filter.matches(a) })
 			for column := range store.AccountOrders {
@@ -144,20 +144,19 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 					q.Window.Limit = 3
 					var got []store.Account
 					for {
-						page, err := o.Accounts(t.Context(), q)
+						page, err := o.ListAccounts(t.Context(), q)
 						require.NoError(t, err)
 						require.EqualValues(t, len(want), page.Total, "filter %q, ordered by %s", name, column)
-						got = append(got, page.Accounts...)
-						if page.Next == nil {
+						got = append(got, page.Rows...)
+						if q.Window.After = page.Next(); q.Window.After == nil {
 							break
 						}
-						q.Window.After = page.Next
 					}
 					require.Equal(t, want, append([]store.Account{}, got...), "filter %q, ordered by %s, descending %t", name, column, descending)
 				}
 			}
 		}
-		_, err = o.Accounts(t.Context(), store.AccountQuery{CollectionID: new(store.NewID()), Order: store.Order{Column: "username"}})
+		_, err = o.ListAccounts(t.Context(), store.AccountQuery{CollectionID: new(store.NewID()), Order: store.Order{Column: "username"}})
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -166,16 +165,16 @@ func TestAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
-		storetest.StopVideos(t, o, storetest.Clip(t, 2))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 2))
 		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
-			page, err := o.AccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
+			page, err := o.ListAccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)
 			require.EqualValues(t, 2, page.Total)
-			require.Len(t, page.Videos, 2)
+			require.Len(t, page.Rows, 2)
 		}
-		_, err := o.AccountVideos(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}, storetest.OrderedBy("created_at", true))
+		_, err := o.ListAccountVideos(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}, storetest.OrderedBy("created_at", true))
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }

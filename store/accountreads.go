@@ -34,30 +34,14 @@ var AccountOrders = db.SortColumns{
 	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
-// AccountPage is a page of a list of accounts.
-type AccountPage struct {
-	Accounts []Account
-	Total    int64        // number of accounts that match the query, on all pages
-	Next     *db.Position // position at which the next page begins; nil on the last page
-}
-
-// Accounts returns one page of the accounts that match the query.
-func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
-	list, err := o.ListAccounts(ctx, query)
-	if err != nil {
-		return AccountPage{}, err
-	}
-	return AccountPage{Accounts: list.Rows, Total: list.Total, Next: list.Next()}, nil
-}
-
-// ListAccounts returns the same page as Accounts, as a db.List.
+// ListAccounts returns one page of the accounts that match the query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
 	matching := o.matchingAccounts(ctx, query).Session(&gorm.Session{})
-	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.AtVersion(v).completeAccounts}
+	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.AtVersion(v).fillAccountFields}
 	filtered := matching
 	if query.CollectionID != nil || len(query.Collections) > 0 {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -80,7 +64,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		}
 		spec.Unchanged = o.unchangedSince(v)
 	}
-	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
+	return readList(ctx, o, v, filtered, spec, query.Order, query.Window)
 }
 
 // matchingAccounts returns a database query for the accounts that match all conditions of the query, except the conditions on collections. The
@@ -131,9 +115,9 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeAccounts sets those fields of accounts that are not columns of the table. It returns the number of completed accounts, and the number
-// of bytes that their labels take in JSON. If the labels of all accounts take more than maxBytes, the last accounts may be left out.
-func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
+// fillAccountFields sets those fields of accounts that are not columns of the table. It returns the number of accounts whose fields were set, and the
+// number of bytes that their labels take in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
+func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
 		accounts[i].setStatusAt(now)
@@ -152,7 +136,7 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	_, _, err = o.AtVersion(v).completeAccounts(ctx, found, 0)
+	_, _, err = o.AtVersion(v).fillAccountFields(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 
@@ -170,17 +154,7 @@ func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns one page of the account's videos, or ErrNotFound if the account is unknown. It overwrites query.LinkedAccountID.
-func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
-	a, err := o.Account(ctx, ref)
-	if err != nil {
-		return VideoPage{}, err
-	}
-	query.LinkedAccountID = &a.ID
-	return o.Videos(ctx, query)
-}
-
-// ListAccountVideos returns the same page and errors as AccountVideos, with the page as a db.List.
+// ListAccountVideos returns one page of the account's videos, or ErrNotFound if the account is unknown. It overwrites query.LinkedAccountID.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -32,7 +32,7 @@ type AccountResolver struct {
 	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
-	renamed []handleChange             // handle changes of the renamed accounts
+	renamed []handleChange             // the renamed accounts, each with its old handle
 }
 
 // accountName is an id or handle of an account on a platform.
@@ -146,7 +146,7 @@ func (a *Account) IsOtherThan(author Author) bool {
 // An account has no handle if Username is "" or is equal to the platform's own id: some sources report the id in place of a missing handle.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
-		return link.AccountIDURL(a.Platform, *a.ExternalID)
+		return link.AccountURLFromID(a.Platform, *a.ExternalID)
 	}
 	return link.AccountURL(a.Platform, a.Username)
 }

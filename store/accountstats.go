@@ -31,7 +31,7 @@ type AccountVideo struct {
 	multiplier *float64 // the stored outlier multiplier; only ReadStatistics sets it
 }
 
-// accountVideoColumns are the columns of the table videos that are read into an AccountVideo.
+// accountVideoColumns lists the columns that are read from the table "videos" into an AccountVideo.
 var accountVideoColumns = func() []db.Column[AccountVideo] {
 	columns := []db.Column[AccountVideo]{
 		{Name: "organisation_id", Set: func(v *AccountVideo, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
@@ -51,7 +51,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
-	return db.RunWrites(tx, AccountDayWrites(tx, accounts, stamp)...)
+	return db.RunWrites(tx, StatementsForAccountDays(tx, accounts, stamp)...)
 }
 
 // RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos.
@@ -60,7 +60,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.UpdateStatements(tx)...)
+	return db.RunWrites(tx, stats.BuildSQLUpdates(tx)...)
 }
 
 // AccountsStats has the statistics of several accounts.
@@ -184,9 +184,9 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// UpdateStatements returns statements that store the new statistics of the accounts and correct wrong outlier multipliers. They do not write the
-// videos that were passed to ReadStatistics as changedVideos: the caller stores these videos.
-func (s AccountsStats) UpdateStatements(tx *gorm.DB) []db.Write {
+// BuildSQLUpdates returns statements that store the new statistics of the accounts and correct wrong outlier multipliers. The statements do not
+// write the videos that were passed to ReadStatistics as changedVideos: the caller stores these videos.
+func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}
@@ -222,9 +222,9 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If an
-// account already has a row for a later day, its last row is updated instead. An updated row keeps the source of its newest fetch.
-func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
+// StatementsForAccountDays returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If
+// an account already has a row for a later day, its last row is updated instead. An updated row keeps the source of its newest fetch.
+func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil
 	}

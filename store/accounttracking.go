@@ -23,8 +23,9 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is how many accounts are added to the fetch queue, in the order of Links. The accounts after them are saved but not fetched.
-	// Immediate is how many accounts are fetched with the highest priority, the interactive lane, also in the order of Links.
+	// Enqueue is the number of accounts that are added to the fetch queue: the first accounts in Links. The accounts after them are saved but not
+	// fetched. Immediate is the number of accounts that are fetched with the highest priority, the interactive lane. They are also the first accounts
+	// in Links.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
@@ -43,7 +44,7 @@ type TrackedAccount struct {
 	AccountID uuid.UUID
 	Existing  bool // the organisation already had the account, tracked or stopped
 	Already   bool // the organisation already tracked the account
-	Pending   bool // the account is saved but not fetched, because of this request or of an earlier one
+	Pending   bool // the account is saved but not fetched, because it is not in the fetch queue
 }
 
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
@@ -61,7 +62,8 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if an account's name in the fetch queue is the platform's own id. It returns false for a handle and for an id of a source.
+// IsAccountID returns true if target is the id that the platform gives an account. It returns false if target is a handle, or an id that a source
+// gives an account. The parameter target is the name of an account in the fetch queue.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
@@ -152,9 +154,10 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // maxResumed is the maximum number of stopped videos that one call of TrackAccounts tracks again. The next fetch of an account tracks the others again.
 const maxResumed = 5000
 
-// resumeVideosOf tracks the newest stopped videos of accounts again, as many as the tracking type includes. It leaves out videos that were tracked by
-// their own links. The accounts were fetched so recently that their next fetch is not due soon. Without a paid subscription, it does nothing: the next
-// fetch of an account then chooses the videos.
+// resumeVideosOf tracks the newest stopped videos of accounts again, as many as the tracking type includes. It leaves out videos that were tracked
+// by their own links. TrackAccounts passes only accounts whose next fetch is not due soon.
+//
+// If the organisation has no paid subscription, resumeVideosOf does nothing. Instead, the next fetch of each account chooses the videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) error {
 	if len(accounts) == 0 {
 		return nil
@@ -237,7 +240,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 	if len(ids) == 0 {
 		return nil
 	}
-	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(AddStartedState(map[string]any{
+	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(setPendingStatus(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.Now, "discovered_at": nil})).Error
 	if err != nil {
 		return err
@@ -321,7 +324,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing 
 			return nil
 		}
 		ids = db.Distinct(ids)
-		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(addStoppedState(map[string]any{"tracked": false, "removed": true}))
+		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true}))
 		if stopped.Error != nil {
 			return stopped.Error
 		}

@@ -146,12 +146,12 @@ func TestDiscovery_tracksTheVideosThatTheTrackingTypeIncludes(t *testing.T) {
 				require.EqualValues(t, want, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
 				db.Clock.Advance(24 * time.Hour)
-				fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
+				fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(append([]ingest.FoundVideo{fresh}, older...)))
 				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "one video must be added: the video that was uploaded after tracking began")
 				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video must be due at once")
 
-				v := storetest.VideoOf(t, o, storetest.Clip(t, 999))
+				v := storetest.VideoOf(t, o, storetest.VideoLink(t, 999))
 				require.False(t, v.Direct)
 				require.Equal(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID, *v.LinkedAccountID)
 			})
@@ -166,10 +166,10 @@ func TestDiscovery_doesNotTrackAStoppedVideoAgain(t *testing.T) {
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		storetest.StopVideos(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		db.Clock.Advance(24 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)
+		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Removed)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		storetest.RequireConsistent(t, db, o)
 	})
@@ -179,7 +179,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
-		own, adopted := storetest.Clip(t, 0), storetest.Clip(t, 1)
+		own, adopted := storetest.VideoLink(t, 0), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
@@ -190,7 +190,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		unmatched, err := o.StopAccounts(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[1:], unmatched)
-		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "if one reference is unknown, no account must be stopped")
+		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "the account must stay tracked, because another reference is unknown")
 
 		unmatched, err = o.StopAccounts(t.Context(), refs, false)
 		require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.False(t, a.Tracked)
 		require.EqualValues(t, 2, a.TotalVideosTracked)
 		for i := range 4 {
-			require.Equal(t, i > 1, storetest.VideoOf(t, o, storetest.Clip(t, i)).Removed, "video %d", i)
+			require.Equal(t, i > 1, storetest.VideoOf(t, o, storetest.VideoLink(t, i)).Removed, "video %d", i)
 		}
 		storetest.RequireConsistent(t, db, o)
 		unmatched, err = o.StopAccounts(t.Context(), refs[:1], false)
@@ -300,7 +300,7 @@ func TestDiscovery_savesManyVideosWithFewStatements(t *testing.T) {
 func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.AccountURL)
+		o, l, a := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
 		refresh := map[queue.Kind]func() (store.Refreshed, error){
@@ -336,10 +336,10 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.StopVideos(t, o, l)
-		for _, ref := range []store.VideoRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.Clip(t, 2)}} {
+		for _, ref := range []store.VideoRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.VideoLink(t, 2)}} {
 			_, err := o.RefreshVideo(t.Context(), ref)
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())

@@ -58,15 +58,15 @@ type CampaignDay struct {
 	Rounded      int64 // number of videos for which the source has probably rounded a count of this day
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
 	Carried      int64 // number of videos whose last point is of an earlier day; the counts of that day are used
-	WithoutPoint int64 // number of videos without a point on this day or on an earlier day
+	WithoutPoint int64 // number of videos with no stored point up to this day
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
 
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the rest of the difference between Views of this day and Views of the previous day, after ViewsGained and ViewsFromAdded are
-	// subtracted. It comes from videos whose views became known or unknown on this day.
+	// ViewsFromKnown has the views that became known on this day, minus the views that became unknown. The change in Views since the previous day
+	// is the sum of ViewsGained, ViewsFromAdded and ViewsFromKnown.
 	ViewsFromKnown int64
 }
 
@@ -130,11 +130,11 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for the points from which the counts of the days @from to @to are computed, ordered by video and day. For each video
-// in @ids, it selects the points between the two days, the last point on or before @from, and the first point on or after @to.
+// campaignPoints is a SQL query for stored points of the videos in @ids, ordered by video and day. For each video, it selects the points from @from
+// to @to, the last point on or before @from, and the first point on or after @to.
 //
-// The argument @before must be 6 days before @from. It is compared with the Monday of a weekly point: the point can be up to 6 days later than its
-// Monday.
+// @before must be 6 days before @from. The query compares @before with the Monday of each weekly point, and the day of a weekly point can be up to
+// 6 days after its Monday.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -391,7 +391,7 @@ func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 		return Counts{}
 	case points[nextPoint-1].Day == d.Day:
 		d.Measured++
-		if strings.HasSuffix(*points[nextPoint-1].Source, roundedMark) {
+		if strings.HasSuffix(*points[nextPoint-1].Source, roundingMark) {
 			d.Rounded++
 		}
 		return points[nextPoint-1].Counts

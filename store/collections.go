@@ -35,8 +35,8 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. Every collection can be a label of
-// the same video, so this limit also bounds the size of a video in an answer of the API.
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. The API returns a video with a label for
+// each collection that contains it, so this limit also limits the size of a video in a response.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
@@ -413,9 +413,9 @@ func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *
 	return found[0], nil
 }
 
-// checkNewParent checks that the collection parentID can become the parent of the collection id. It returns ErrNotFound if there is no such parent,
-// ErrCycle if the parent is the collection or one of its descendants, and ErrTooDeep if a collection would be nested too deep. For a collection that
-// is not stored yet, id is zero.
+// checkNewParent returns an error if a collection cannot become a child of the collection with the id parentID: ErrNotFound if there is no such
+// parent, ErrCycle if the parent is the child itself or one of its descendants, and ErrTooDeep if a collection would be nested too deep. The
+// parameter id is the id of the child, or zero if the child is not stored yet.
 func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	above := 0
 	for at := &parentID; at != nil; above++ {
@@ -466,7 +466,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdate
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the new UpdatedAt of the children; if a child's UpdatedAt is not lower, it is increased by 1
+		now := o.s.db.Now() // UpdatedAt of each child becomes now; if it is already now or later, it is increased by 1 instead
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -34,9 +34,9 @@ func readCollection(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
-// patchOfParent returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
+// patchWithParent returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
 // collection.
-func patchOfParent(parentID *uuid.UUID) store.CollectionPatch {
+func patchWithParent(parentID *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parentID}}
 }
 
@@ -79,7 +79,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 			change func()
 		}{
 			"name":     {store.CollectionPatch{Name: new("New")}, func() { want.Name = "New" }},
-			"parent":   {patchOfParent(&parent.ID), func() { want.ParentID = &parent.ID }},
+			"parent":   {patchWithParent(&parent.ID), func() { want.ParentID = &parent.ID }},
 			"settings": {store.CollectionPatch{DisplaySettings: new(json.RawMessage(`{"title":"T","own":[1]}`))}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
 			"hashtags": {store.CollectionPatch{Hashtags: &[]string{"#B", "a"}}, func() { want.Hashtags = []string{"a", "b"} }},
 			"password": {store.CollectionPatch{PasswordHash: new("$argon2id$")}, func() { want.PasswordHash = new("$argon2id$") }},
@@ -101,7 +101,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 		for _, id := range []uuid.UUID{store.NewID(), uuid.Nil} {
 			_, err := o.UpdateCollection(t.Context(), id, store.CollectionPatch{Name: new("X")})
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = o.UpdateCollection(t.Context(), c.ID, patchOfParent(&id))
+			_, err = o.UpdateCollection(t.Context(), c.ID, patchWithParent(&id))
 			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent must be refused")
 		}
 	})
@@ -156,14 +156,14 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		require.ErrorContains(t, err, "16")
 
 		for _, parent := range chain {
-			_, err := o.UpdateCollection(t.Context(), chain[0].ID, patchOfParent(&parent.ID))
+			_, err := o.UpdateCollection(t.Context(), chain[0].ID, patchWithParent(&parent.ID))
 			require.ErrorIs(t, err, store.ErrCycle)
 		}
 		other := storetest.Collection(t, o, "other", nil)
-		_, err = o.UpdateCollection(t.Context(), chain[0].ID, patchOfParent(&other.ID))
+		_, err = o.UpdateCollection(t.Context(), chain[0].ID, patchWithParent(&other.ID))
 		require.ErrorIs(t, err, store.ErrTooDeep, "a move must be refused if it makes the collections below too deep")
-		updateCollection(t, o, chain[1].ID, patchOfParent(&other.ID))
-		updateCollection(t, o, chain[0].ID, patchOfParent(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
+		updateCollection(t, o, chain[1].ID, patchWithParent(&other.ID))
+		updateCollection(t, o, chain[0].ID, patchWithParent(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *readCollection(t, o, chain[0].ID).ParentID)
 	})
 }
@@ -174,10 +174,10 @@ func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *test
 		o := storetest.NewOrg(t, db)
 		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
-		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
-			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, patchOfParent(&a.ID))
+		finish := storetest.RunBeforeStatement(t, db, "parent_id IN", func(s *store.Store) {
+			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, patchWithParent(&a.ID))
 		})
-		updateCollection(t, o, a.ID, patchOfParent(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
+		updateCollection(t, o, a.ID, patchWithParent(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, readCollection(t, o, b.ID).ParentID)
@@ -191,7 +191,7 @@ func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testi
 		root := storetest.Collection(t, o, "root", nil)
 		middle := storetest.Collection(t, o, "middle", &root.ID)
 		leaf := storetest.Collection(t, o, "leaf", &middle.ID)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
 		require.NoError(t, err)
 		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testi
 		require.NoError(t, o.DeleteCollection(t.Context(), middle.ID, nil))
 		require.Equal(t, root.ID, *readCollection(t, o, leaf.ID).ParentID)
 		require.Greater(t, readCollection(t, o, leaf.ID).UpdatedAt, leaf.UpdatedAt)
-		require.Empty(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Labels)
+		require.Empty(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Labels)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		rows := storetest.StoredRows(t, db, o)
 		for _, table := range []string{"collection_videos", "collection_accounts", "collection_hashtags"} {
@@ -226,8 +226,8 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 		small := add("Ä", &b)
 		ba := add("B", &b)
 		baa := add("c", &ba)
-		storetest.Track(t, o, storetest.Clips(t, 3)...)
-		for c, videos := range map[uuid.UUID][]link.Link{a: {storetest.Clip(t, 0)}, ba: {storetest.Clip(t, 0), storetest.Clip(t, 1), storetest.Clip(t, 2)}, baa: {storetest.Clip(t, 1), storetest.Clip(t, 2)}} {
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
+		for c, videos := range map[uuid.UUID][]link.Link{a: {storetest.VideoLink(t, 0)}, ba: {storetest.VideoLink(t, 0), storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)}, baa: {storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)}} {
 			var ids []uuid.UUID
 			for _, l := range videos {
 				ids = append(ids, storetest.VideoOf(t, o, l).ID)
@@ -246,7 +246,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			want  []uuid.UUID
 		}{
 			"all collections, the newest first":                 {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"all collections, the last changed first":           {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"all collections, the most recently changed first":  {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
 			"all collections, ordered by the bytes of the name": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
 			"all collections, most videos first":                {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
 			"all collections, fewest accounts first":            {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
@@ -264,7 +264,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 					require.EqualValues(t, len(c.want), page.Total, name)
 					for _, collection := range page.Collections {
 						got = append(got, collection.ID)
-						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "only the second collection must have hashtags: %s", collection.Name)
+						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "the second collection must have two hashtags, and the other collections none: %s", collection.Name)
 					}
 					if page.Next == nil {
 						break
@@ -281,19 +281,19 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 4)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 4)...)
 		facts := map[link.Link]ingest.VideoFacts{}
-		for i, l := range storetest.Clips(t, 4) {
+		for i, l := range storetest.VideoLinks(t, 4) {
 			facts[l] = ingest.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
 		}
 		storetest.Measure(t, db, db.Clock.Now(), facts)
-		storetest.StopVideos(t, o, storetest.Clip(t, 3))
-		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.Clip(t, i)).ID }
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 3))
+		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.VideoLink(t, i)).ID }
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
 		require.NoError(t, err)
 		memberClips := func() (members []int) {
 			for i := range 4 {
-				if len(storetest.VideoOf(t, o, storetest.Clip(t, i)).Labels) > 0 {
+				if len(storetest.VideoOf(t, o, storetest.VideoLink(t, i)).Labels) > 0 {
 					members = append(members, i)
 				}
 			}
@@ -327,8 +327,8 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 
 		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})
 		require.NoError(t, err)
-		require.EqualValues(t, 2, removed, "only direct members must be removed")
-		require.Equal(t, []int{0, 1, 2}, memberClips(), "videos that are members by account or hashtag must stay")
+		require.EqualValues(t, 2, removed, "only videos that were added directly can be removed")
+		require.Equal(t, []int{0, 1, 2}, memberClips(), "a removed video must stay a member if its account or a hashtag of its caption is in the collection")
 		gone, err := o.RemoveAccounts(t.Context(), c.ID, []uuid.UUID{ann, store.NewID()})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, gone)
@@ -341,8 +341,8 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		c, foreign := storetest.Collection(t, o, "C", nil), storetest.Collection(t, other, "Foreign", nil)
-		mine := storetest.Track(t, o, storetest.Clips(t, 2)...)
-		theirs := storetest.Track(t, other, storetest.Clip(t, 1))[0]
+		mine := storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
+		theirs := storetest.Track(t, other, storetest.VideoLink(t, 1))[0]
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		unknown := store.NewID()
 
@@ -351,7 +351,7 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, "video", missing.Kind)
 		require.ElementsMatch(t, []string{unknown.String(), theirs.VideoID.String()}, missing.Names)
-		require.Empty(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Labels)
+		require.Empty(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Labels)
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, store.NotFoundError{Kind: "account", Names: []string{unknown.String()}}, *missing)

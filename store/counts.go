@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// maxCounts is the maximum number of lists for which a Store caches the number of rows.
+// maxCounts is the maximum number of row counts in the cache of a Store. Each list has one row count.
 const maxCounts = 10_000
 
 // listKey identifies a list in the caches of a Store: by the version of the organisation's data, and by a hash of the SQL statement that selects

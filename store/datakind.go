@@ -24,7 +24,7 @@ const (
 // SandboxSource is the name of the source of points that the sandbox made up.
 const SandboxSource = "sandbox"
 
-// KindOfSource returns the kind of the numbers of a source with the given name.
+// KindOfSource returns DemoData for the name SandboxSource, and RealData for the name of any other source.
 func KindOfSource(name string) DataKind {
 	if name == SandboxSource {
 		return DemoData

@@ -94,10 +94,10 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeWebhooksDue makes webhooks due now, if they are not due already. It locks their rows. The end of a claim waits for this lock, and then
-// finds the deliveries that this transaction has added.
+// makeWebhooksDue makes webhooks due now, if they are not due already. It locks their rows until the transaction ends. endClaim waits for this
+// lock, so it finds the deliveries that the transaction has added.
 func makeWebhooksDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
-	list, args := db.Keys(webhooks).With(tx)
+	list, args := db.Keys(webhooks).WithClause(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
  WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }
@@ -127,7 +127,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Dur
 	token := db.NewID()
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		found = nil
-		if err := tx.Raw(due+db.SkipLockedOf(tx, "webhook_queue"), now, now, limit).Scan(&found).Error; err != nil {
+		if err := tx.Raw(due+db.ForUpdateSkipLocked(tx, "webhook_queue"), now, now, limit).Scan(&found).Error; err != nil {
 			return err
 		}
 		for _, e := range found {
@@ -324,8 +324,8 @@ const notDue = db.Instant(1) << 62
 // endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the
 // webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
-	// The row is locked before the next due delivery is read. So a transaction that adds a delivery later waits for the lock, and then makes the
-	// webhook due.
+	// This UPDATE locks the row before the next due delivery is read. A transaction that adds another delivery in the meantime waits for the lock,
+	// and makes the webhook due afterwards.
 	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
 		o.s.db.Now().Add(pause), o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {

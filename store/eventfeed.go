@@ -64,7 +64,7 @@ type EventQuery struct {
 // EventOrders are the columns by which events can be ordered.
 var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
 
-// EventPosition returns the place in a list that is directly after the event with this position and id.
+// EventPosition returns a Position for Window.After. With it, a list of events begins after the event with the given position number and id.
 func EventPosition(position int64, id uuid.UUID) Position {
 	return Position{Value: strconv.FormatInt(position, 10), ID: id}
 }
@@ -79,7 +79,7 @@ func (o *Org) ListEvents(ctx context.Context, query EventQuery) (*db.List[Event]
 		db.Order{Column: "position"}, query.Window)
 }
 
-// eventColumns are the columns of the table events that are read for lists of events.
+// eventColumns lists the columns that are read from the table "events" for lists of events.
 var eventColumns = []db.Column[Event]{
 	{Name: "position", Set: func(e *Event, row *db.Values, i int) { e.Position = row.Count(i) }},
 	{Name: "id", Set: func(e *Event, row *db.Values, i int) { e.ID = row.ID(i) }},

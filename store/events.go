@@ -92,13 +92,13 @@ type AccountState struct {
 	Status    FetchStatus `json:"status"`
 }
 
-// Threshold is a round value that a number of a video has reached, such as a million views.
+// Threshold is a round value that the views or the outlier multiplier of a video have reached, such as a million views.
 type Threshold struct {
-	Member string `json:"member"` // name of the number that has reached Value: thresholdViews or thresholdOutlier
+	Member string `json:"member"` // thresholdViews if the views have reached Value; thresholdOutlier if the outlier multiplier has reached it
 	Value  int64  `json:"value"`
 }
 
-// The names of the numbers that have thresholds. They are also names of fields in the JSON of a video.
+// The values of Threshold.Member. They are also names of fields in the JSON of a video.
 const (
 	thresholdViews   = "latest_views"
 	thresholdOutlier = "outlier_multiplier"
@@ -142,7 +142,7 @@ func accountState(a *Account) AccountState {
 type EventRecorder struct {
 	tx        *gorm.DB
 	at        db.Instant
-	receivers map[uuid.UUID][]receiver // the webhooks of each organisation whose events are recorded
+	receivers map[uuid.UUID][]receiver // the key is an organisation whose events are recorded; the value has the enabled webhooks of this organisation
 	pending   []pendingEvent
 }
 
@@ -218,7 +218,7 @@ func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 			r.addEvent(org, EventVideoViewsFell, EventData{Video: eventVideo(after, &was)})
 		}
 	}
-	if was.Views != nil && is.Views != nil { // if the old views are unknown, it is also unknown when the video reached a threshold
+	if was.Views != nil && is.Views != nil { // if the old views are unknown, the video may have reached the threshold long ago
 		for _, value := range viewThresholds {
 			if *was.Views < value && value <= *is.Views {
 				r.addEvent(org, EventVideoMilestone, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdViews, value}})

@@ -93,7 +93,7 @@ func TestListEvents_returnsNewEventsToAReaderWhoseLastEventIsNoLongerStored(t *t
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
 		openFeed(t, o)
 		measure := func(views int64) store.Event {
@@ -115,7 +115,7 @@ func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		reader, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, reader, clip)
 		storetest.Track(t, other, clip)
 		openFeed(t, reader)
@@ -133,7 +133,7 @@ func TestEvents_announceEachThresholdOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clips := storetest.Clips(t, 3)
+		clips := storetest.VideoLinks(t, 3)
 		storetest.Track(t, o, clips...)
 		openFeed(t, o)
 		measure := func(views ...int64) []store.EventType {
@@ -162,10 +162,10 @@ func TestEvents_areLostIfTheirChangeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
 		openFeed(t, o)
-		_, err := o.StopVideos(t.Context(), []store.VideoRef{{Link: clip}, {Link: storetest.Clip(t, 2)}}, true)
+		_, err := o.StopVideos(t.Context(), []store.VideoRef{{Link: clip}, {Link: storetest.VideoLink(t, 2)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
 		storetest.StopVideos(t, o, clip)
@@ -181,7 +181,7 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		openFeed(t, o)
 		storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: clip.ID, Link: clip.Canonical}}})
 		events := eventsAfter(t, o, nil, 10)
 		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, eventTypesOf(events))
@@ -196,7 +196,7 @@ func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
 		openFeed(t, o)
 		measure := func(views int64) {
@@ -226,7 +226,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
 		ref := store.VideoRef{Link: clip}
 		_, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})

@@ -1,10 +1,10 @@
 package store
 
-// SetMaxSequenceRows changes the number of rows above which a list is not kept in memory.
-func SetMaxSequenceRows(s *Store, rows int) { s.maxSequenceRows = rows }
+// SetMaxRowsPerList changes the maximum number of rows of a list in memory. Longer lists are not kept in memory.
+func SetMaxRowsPerList(s *Store, rows int) { s.maxSequenceRows = rows }
 
-// SetMaxTotalSequenceRows changes the maximum number of rows, added up over all lists, that are kept in memory.
-func SetMaxTotalSequenceRows(s *Store, rows int64) { s.sequences.maxRows = rows }
+// SetMaxCachedRows changes the maximum number of rows of all lists in memory together.
+func SetMaxCachedRows(s *Store, rows int64) { s.sequences.maxRows = rows }
 
-// TotalSequenceRows returns the number of rows, added up over all lists, that are in memory.
-func TotalSequenceRows(s *Store) int64 { return s.sequences.rows }
+// CountCachedRows returns the number of rows of all lists in memory together.
+func CountCachedRows(s *Store) int64 { return s.sequences.rows }

@@ -57,15 +57,15 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// AddStartedState adds the columns of the fetch state to the given columns of an UPDATE, and returns all of them. The state is that of a video or
-// account whose tracking begins. The video or account must not be in the queue yet.
-func AddStartedState(columns map[string]any) map[string]any {
+// setPendingStatus adds the columns of the fetch state to the columns of an UPDATE that starts tracking a video or account, and returns all
+// columns. The video or account must not be in the queue yet.
+func setPendingStatus(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns
 }
 
-// addStoppedState adds the columns of the fetch state of a stopped video or account to the given columns of an UPDATE, and returns all of them.
-func addStoppedState(columns map[string]any) map[string]any {
+// setStoppedStatus adds the columns of the fetch state to the columns of an UPDATE that stops tracking a video or account, and returns all columns.
+func setStoppedStatus(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
 	return columns
 }
@@ -73,17 +73,17 @@ func addStoppedState(columns map[string]any) map[string]any {
 // defaultReasons has the reason of each status for which no reason is stored. %s stands for "video" or "account".
 var defaultReasons = map[FetchStatus]string{
 	queue.FetchPending:     "The first fetch of the %s since tracking began is still to come",
-	queue.FetchDelayed:     "The fetch of the %s is late, because no collector has made it yet",
+	queue.FetchDelayed:     "No collector has fetched the %s in time",
 	queue.FetchFailing:     "The last attempts to fetch the %s failed",
 	queue.FetchPrivate:     "The platform says that the %s is private",
-	queue.FetchRestricted:  "The platform does not show the %s to everyone, because of its age or region restriction",
+	queue.FetchRestricted:  "The platform shows the %s only to viewers of certain ages or regions",
 	queue.FetchGone:        "The platform says that the %s does not exist",
 	queue.FetchUnsupported: "No configured source can fetch the %s",
 	queue.FetchStopped:     "The organisation stopped tracking the %s",
 }
 
 // notQueued is the reason of a pending video or account that is not in the queue.
-const notQueued = "The %s is saved but not fetched, because the organisation has no active subscription or only imported it"
+const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
 // FetchDetail returns one sentence that explains the status to people. The kind is "video" or "account". FetchDetail returns nil if there is nothing
 // to explain. The state must have been read with a method of Org.

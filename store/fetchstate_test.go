@@ -13,14 +13,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// storeFetchChange claims the TikTok videos that are due. For each video, it stores the result of a fetch without numbers: the given change of the
+// finishDueFetches claims the TikTok videos that are due. For each video, it stores a fetch that returned no numbers, with the given change of the
 // fetch status. It returns the number of these videos.
-func storeFetchChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
+func finishDueFetches(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
 	t.Helper()
 	db.Clock.Advance(time.Second)
 	stored := 0
 	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, queue.KindVideo, 100, time.Minute, lane))
+		c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, queue.KindVideo, 100, time.Minute, lane))
 		require.NoError(t, err)
 		outcomes := make([]ingest.Outcome, len(c.Targets))
 		for i, target := range c.Targets {
@@ -32,7 +32,7 @@ func storeFetchChange(t *testing.T, db *storetest.DB, change queue.FetchChange, 
 	return stored
 }
 
-// videosWithStatus returns the ids of the organisation's videos with a fetch status.
+// videosWithStatus returns the ids of the organisation's videos that have the given fetch status.
 func videosWithStatus(t *testing.T, o *store.Org, status store.FetchStatus) []string {
 	t.Helper()
 	q := storetest.OrderedBy("created_at", true)
@@ -55,7 +55,7 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
 		version := func() store.Version {
 			v, err := o.Version(t.Context())
 			require.NoError(t, err)
@@ -80,16 +80,16 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 }
 
 // Requirements in docs/coverage.md: 11.1-06, 11.1-07
-func TestFetchState_showsNoAttemptFromBeforeTrackingBegan(t *testing.T) {
+func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		clip := storetest.Clip(t, 1)
+		clip := storetest.VideoLink(t, 1)
 		id := storetest.Track(t, first, clip)[0].VideoID
 		before, err := first.Version(t.Context())
 		require.NoError(t, err)
 		failing := queue.FetchChange{Status: queue.FetchFailing, Reason: "The last 2 attempts failed", Attempted: true}
-		require.Equal(t, 1, storeFetchChange(t, db, failing, time.Minute))
+		require.Equal(t, 1, finishDueFetches(t, db, failing, time.Minute))
 		after, err := first.Version(t.Context())
 		require.NoError(t, err)
 		require.Greater(t, after.Version, before.Version)

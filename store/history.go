@@ -28,25 +28,25 @@ type Provenance struct {
 	FetchedAt *db.Instant // time of the call to the source; nil for interpolated points
 }
 
-// roundedMark is appended to the name of a source if the source has rounded a count of the stored point. Names of sources do not contain
+// roundingMark is appended to the name of a source if the source has rounded a count of the stored point. Names of sources do not contain
 // "~".
-const roundedMark = "~rounded"
+const roundingMark = "~rounded"
 
 // StoredSource returns the source of a point in the form in which it is stored. If rounded is true, the source has probably rounded a count, and the
 // stored form has a mark.
 func StoredSource(source string, rounded bool) string {
 	if rounded {
-		return source + roundedMark
+		return source + roundingMark
 	}
 	return source
 }
 
-// cutRoundedMark removes roundedMark from the end of the source. It returns true if the source had this mark.
-func (p *Provenance) cutRoundedMark() (rounded bool) {
+// removeRoundingMark removes roundingMark from the end of the source. It returns true if the source had this mark.
+func (p *Provenance) removeRoundingMark() (rounded bool) {
 	if p.Source == nil {
 		return false
 	}
-	name, rounded := strings.CutSuffix(*p.Source, roundedMark)
+	name, rounded := strings.CutSuffix(*p.Source, roundingMark)
 	if rounded {
 		p.Source = new(name)
 	}
@@ -91,8 +91,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 // this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest point
-// after to, and may return further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point, and also the nearest later
+// point if the last day has no point. The result can have further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -126,7 +126,7 @@ func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Poi
 	var seen, before Counts
 	wanted := false
 	for _, p := range points {
-		if p.Source != nil && strings.HasSuffix(*p.Source, roundedMark) {
+		if p.Source != nil && strings.HasSuffix(*p.Source, roundingMark) {
 			continue
 		}
 		was := seen.All()
@@ -138,8 +138,8 @@ func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Poi
 	if !wanted || points[0].Day >= from { // if the first point is not before the first day of the range, the video has no earlier points
 		return before, nil
 	}
-	// Each subquery reads the points of the video backwards along the primary key until a point has the count. It reads at most all points
-	// of the video.
+	// Each subquery reads points of the video along the primary key, the newest first. It stops at the first point that has the count. In the worst
+	// case, it reads all points of the video.
 	const last = `(SELECT k.%[1]s FROM (
 SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL AND source NOT LIKE ? ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
@@ -149,7 +149,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 	var args []any
 	for _, count := range MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
-		args = append(args, o.id, video, points[0].Day, "%"+roundedMark, o.id, video, points[0].Day, "%"+roundedMark)
+		args = append(args, o.id, video, points[0].Day, "%"+roundingMark, o.id, video, points[0].Day, "%"+roundingMark)
 	}
 	err := o.s.db.Read(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
 	return before, db.Translate(err)
@@ -174,8 +174,8 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is the ORDER BY clause of the queries storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns the points that the query selects, the oldest first. The query is storedPoints or outermostPoints for the days from..to of
-// a video, followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
+// scanPoints returns stored points of a video, the oldest first. The query must be the text of storedPoints or outermostPoints, followed by
+// pointsInOrder. The points are of the days from..to. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
@@ -194,12 +194,12 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
-		if p.cutRoundedMark() {
+		if p.removeRoundingMark() {
 			p.Quality = QualityRounded // rounded counts are not compared with counts of other days
 			continue
 		}
 		p.Quality = QualityMeasured
-		if p.fellFrom(knownBefore) {
+		if p.hasLowerCountThan(knownBefore) {
 			p.Quality = QualityCorrected
 		}
 		knownBefore.Update(p.Counts)

@@ -53,7 +53,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 		storetest.CreatePartitions(t, db, 800)
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0
 		rapid.Check(t, func(rt *rapid.T) {
-			l := storetest.Clip(t, next)
+			l := storetest.VideoLink(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := randomSeries(rt, today)
@@ -82,7 +82,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.CreatePartitions(t, db, 120)
-		o, l, today := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		o, l, today := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
 		id := storetest.Track(t, o, l)[0].VideoID
 		at := func(n int64) store.Counts { return store.Counts{Views: &n} }
 		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Insert(t, db, o, id)
@@ -92,7 +92,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
-			storetest.WithoutProvenance(got), "no point may be interpolated after the last one")
+			storetest.WithoutProvenance(got), "days after the last stored point must have no interpolated points")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
 			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
 			require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		}
 		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
 		require.NoError(t, err)
-		require.Empty(t, got, "no point may be interpolated before the first one")
+		require.Empty(t, got, "days before the first stored point must have no interpolated points")
 	})
 }
 
@@ -117,7 +117,7 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 			{Daily: map[store.Date]store.Counts{today - 60: at(1000, 5), today - 20: likes(6), today - 1: likes(7), today: at(900, 8)}},
 			{Daily: map[store.Date]store.Counts{today - 60: likes(6), today: at(900, 8)}, Weekly: map[store.Date]store.Counts{today - 150: at(1000, 5), today - 120: likes(5)}},
 		} {
-			id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
+			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].VideoID
 			s.Insert(t, db, o, id)
 			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
@@ -140,12 +140,12 @@ func qualitiesOf(points []store.Point) []store.Quality {
 	return out
 }
 
-func TestHistory_interpolatesARisingCountWithoutAFall(t *testing.T) {
+func TestInterpolatedViews_neverFallIfTheStoredViewsRise(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0
 		rapid.Check(t, func(rt *rapid.T) {
-			l := storetest.Clip(t, next)
+			l := storetest.VideoLink(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			first, last := today-130, today-130+store.Date(rapid.IntRange(7, 38).Draw(rt, "days apart"))
@@ -165,14 +165,14 @@ func TestHistory_interpolatesARisingCountWithoutAFall(t *testing.T) {
 func TestHistory_distinguishesUnknownVideosFromVideosWithoutPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		got, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{}, got)
-		_, err = o.History(t.Context(), store.VideoRef{Link: storetest.Clip(t, 2)}, storetest.Today(db)-30, storetest.Today(db))
+		_, err = o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 2)}, storetest.Today(db)-30, storetest.Today(db))
 		require.ErrorIs(t, err, store.ErrNotFound)
-		require.ErrorContains(t, err, storetest.Clip(t, 2).Canonical)
+		require.ErrorContains(t, err, storetest.VideoLink(t, 2).Canonical)
 	})
 }
 

@@ -30,7 +30,7 @@ type PointsQuery struct {
 // pointOrders are the columns by which ListPoints orders videos.
 var pointOrders = db.SortColumns{"latest_updated_at": VideoOrders["latest_updated_at"]}
 
-// pointVideoColumns are the columns of the table videos that are read into a VideoPoints.
+// pointVideoColumns lists the columns that are read from the table "videos" into a VideoPoints.
 var pointVideoColumns = []db.Column[VideoPoints]{
 	{Name: "id", Set: func(v *VideoPoints, row *db.Values, i int) { v.ID = row.ID(i) }},
 	{Name: "platform", Set: func(v *VideoPoints, row *db.Values, i int) { v.Platform = link.Platform(row.String(i)) }},
@@ -65,8 +65,8 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns the stored points of videos for the days from firstDay on, if the points were fetched from since to until, both inclusive.
-// The key of the result is the video's id. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources
+// storedPointsOf returns the stored points of videos, with the video's id as the key. It leaves out days before firstDay, and points that were
+// fetched before `since` or after `until`. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources
 // can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)

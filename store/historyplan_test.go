@@ -20,14 +20,14 @@ func TestHistory_readsFewPagesOfTheDatabaseFor730Days(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 130)
 	o, today := storetest.NewOrg(t, db), storetest.Today(db)
-	storetest.Track(t, o, storetest.ClipsFrom(t, 0, 400)...)
+	storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, 400)...)
 	db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT v.organisation_id, v.id, d.day, date_trunc('week', d.day)::date, 1000000, 20000, 3000, 400, 50, 1800000000000000, 'youtube'
  FROM (SELECT generate_series(CAST(? AS date) - 90, CAST(? AS date), '1 day')::date AS day) d CROSS JOIN videos v ORDER BY d.day, v.external_id`, today, today)
 	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 50, 1800000000000000, 'youtube'
  FROM (SELECT generate_series(date_trunc('week', CAST(? AS date) - 744), CAST(? AS date) - 97, '7 days')::date AS week) w CROSS JOIN videos v ORDER BY w.week, v.external_id`, today, today)
-	_, err := o.History(t.Context(), store.VideoRef{Link: storetest.Clip(t, 7)}, today-730, today)
+	_, err := o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 7)}, today-730, today)
 	require.NoError(t, err)
 	var reading []string
 	for _, statement := range db.Guard.Statements() {
@@ -35,8 +35,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 			reading = append(reading, statement)
 		}
 	}
-	require.Len(t, reading, 1, "one statement must read the points")
-	id := storetest.VideoOf(t, o, storetest.Clip(t, 7)).ID
+	require.Len(t, reading, 1, "exactly one statement must read the points")
+	id := storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).ID
 	// Run VACUUM until the plan reads few pages. VACUUM prepares a page for index-only reads only if no other session, such as autovacuum, can
 	// still see old rows of the page.
 	require.Eventually(t, func() bool {
@@ -44,7 +44,7 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 		rows, err := db.Raw(t).QueryContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS) "+reading[0], o.ID(), id, today-737, today+7)
 		require.NoError(t, err)
 		plan := lastColumn(t, rows, 1)
-		pages := countReadPages(t, plan)
+		pages := pageCountOfPlan(t, plan)
 		t.Logf("%d pages: %s", pages, plan)
 		return pages <= 24
 	}, time.Minute, time.Second)
@@ -52,8 +52,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 
 var usedPages = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 
-// countReadPages returns how many pages a statement has read. It takes the number from the statement's query plan.
-func countReadPages(t *testing.T, plan string) int {
+// pageCountOfPlan returns how many pages a statement has read. It takes the number from the query plan of the statement.
+func pageCountOfPlan(t *testing.T, plan string) int {
 	t.Helper()
 	found := usedPages.FindStringSubmatch(plan)
 	require.NotNil(t, found, "%s", plan)

@@ -21,8 +21,8 @@ const (
 	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
 	// It is enough for a day with 120 calls a minute, if the answers are small.
 	IdempotencyLimit = 128 << 20
-	// idempotencyRowBytes is the estimated size of a row of idempotency_keys and its index entries in bytes, without the key's text and the
-	// answer.
+	// idempotencyRowBytes is the estimated size, in bytes, of one row in the table idempotency_keys and the index entries of this row. The
+	// key's text and the answer are not included.
 	idempotencyRowBytes = 400
 	// IdempotencyBatch is the highest number of expired keys that one transaction deletes.
 	IdempotencyBatch = 100
@@ -31,7 +31,7 @@ const (
 // IdempotencyState says how a request with an idempotency key must be handled.
 type IdempotencyState int
 
-// The states that BeginKey returns.
+// The states that ReserveKey returns.
 const (
 	// KeyFresh: no other request has used the key, or the earlier request with the key was abandoned without an answer. The caller executes
 	// the request and calls RenewKey before KeyLease has passed. After the request, it calls FinishKey or ReleaseKey.
@@ -53,15 +53,16 @@ type KeptAnswer struct {
 	Body        []byte
 }
 
-// IdempotencyKey is the result of BeginKey: the state of a key, and the values that belong to the state.
+// IdempotencyKey is the result of ReserveKey: the state of a key, and the values that belong to the state.
 type IdempotencyKey struct {
 	State IdempotencyState
 	// EffectID is the id of the object that the request creates. A request that is repeated after a crash of the server has the same EffectID.
 	// So it finds the object that the first attempt created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RetryAfter is the time after which the request can be sent again. If State is KeyRunning, the lease of the other request ends then, unless it is
-	// renewed. If State is KeyStoreFull, enough old keys have expired then, so that a new key can be stored. In the other states, it is zero.
+	// RetryAfter is the time after which the request can be sent again. If State is KeyRunning, it is the time until the lease of the other request
+	// ends, unless this lease is renewed. If State is KeyStoreFull, it is the time until enough old keys have expired to make room for a new key. In
+	// the other states, RetryAfter is zero.
 	RetryAfter time.Duration
 }
 
@@ -102,15 +103,15 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The fingerprint is a
-// hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh.
+// ReserveKey stores an idempotency key for a request to an operation. If the key is already stored, ReserveKey returns its state. The fingerprint
+// is a hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh.
 //
-// A new key gets KeyStoreFull if the organisation's keys already take IdempotencyLimit bytes. The answers of running requests can exceed this
-// limit.
-func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
+// A new key gets KeyStoreFull if all keys of the organisation would then take more than IdempotencyLimit bytes. FinishKey adds the size of the
+// answer later, without this check.
+func (o *Org) ReserveKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
-		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// If the error is errKeyTaken, another request inserted the key after beginKey had looked it up. The next attempt finds the key.
+		k, err := o.reserveKey(ctx, operation, key, fingerprint)
+		// If the error is errKeyTaken, another request inserted the key after reserveKey had looked it up. The next attempt finds the key.
 		if !errors.Is(err, errKeyTaken) || attempt == db.MaxAttempts {
 			return k, err
 		}
@@ -119,8 +120,8 @@ func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint [
 
 var errKeyTaken = errors.New("another request has just begun with this idempotency key")
 
-// beginKey does the same as BeginKey in one transaction. It returns errKeyTaken if a concurrent request inserted the same key.
-func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
+// reserveKey does the same as ReserveKey in one transaction. It returns errKeyTaken if a concurrent request inserted the same key.
+func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
@@ -179,7 +180,7 @@ func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, n
 		out.Answer.Body, err = row.decompressBody()
 		return out, err
 	case row.StartedAt > now.Add(-KeyLease):
-		out.State, out.RetryAfter = KeyRunning, min(row.StartedAt.Add(KeyLease).Sub(now), KeyLease) // min, because the clocks of two servers can differ
+		out.State, out.RetryAfter = KeyRunning, min(row.StartedAt.Add(KeyLease).Sub(now), KeyLease) // if the clocks of two servers differ, the calculated time can be longer than KeyLease
 	default:
 		out.State = KeyFresh
 		return out, db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
@@ -204,7 +205,7 @@ func (o *Org) RenewKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, o.s.db.Now())
 }
 
-// startLease sets the time at which the lease of a key without an answer began.
+// startLease sets the time at which the lease of a key began. It changes nothing if the key already has an answer.
 func (o *Org) startLease(ctx context.Context, operation, key string, at db.Instant) error {
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", at).Error

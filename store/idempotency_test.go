@@ -14,10 +14,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// beginKey calls BeginKey and fails the test if BeginKey returns an error.
-func beginKey(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
+// reserveKey calls ReserveKey and fails the test if ReserveKey returns an error.
+func reserveKey(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
 	t.Helper()
-	k, err := o.BeginKey(t.Context(), operation, key, []byte(fingerprint))
+	k, err := o.ReserveKey(t.Context(), operation, key, []byte(fingerprint))
 	require.NoError(t, err)
 	return k
 }
@@ -26,25 +26,25 @@ func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := beginKey(t, o, "TrackVideo", "k", "body")
+		first := reserveKey(t, o, "TrackVideo", "k", "body")
 		require.Equal(t, store.KeyFresh, first.State)
-		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: store.KeyLease}, beginKey(t, o, "TrackVideo", "k", "body"))
-		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
+		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: store.KeyLease}, reserveKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State)
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer must not be released")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, beginKey(t, o, "TrackVideo", "k", "body"))
-		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
+		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, reserveKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State)
 
-		for name, other := range map[string]store.IdempotencyKey{"operation": beginKey(t, o, "StopVideo", "k", "x"), "key": beginKey(t, o, "TrackVideo", "l", "x"),
-			"organisation": beginKey(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
+		for name, other := range map[string]store.IdempotencyKey{"operation": reserveKey(t, o, "StopVideo", "k", "x"), "key": reserveKey(t, o, "TrackVideo", "l", "x"),
+			"organisation": reserveKey(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
 			require.Equal(t, store.KeyFresh, other.State, "a different %s must make a different key", name)
 		}
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, store.KeyDone, beginKey(t, o, "TrackVideo", "k", "body").State)
+		require.Equal(t, store.KeyDone, reserveKey(t, o, "TrackVideo", "k", "body").State)
 		db.Clock.Advance(time.Microsecond)
-		again := beginKey(t, o, "TrackVideo", "k", "other")
+		again := reserveKey(t, o, "TrackVideo", "k", "other")
 		require.Equal(t, store.KeyFresh, again.State, "a key must expire after a day")
 		require.NotEqual(t, first.EffectID, again.EffectID)
 	})
@@ -54,19 +54,19 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := beginKey(t, o, "TrackVideo", "k", "body")
+		first := reserveKey(t, o, "TrackVideo", "k", "body")
 		db.Clock.Advance(store.KeyLease - time.Microsecond)
 		running := store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: time.Microsecond}
-		require.Equal(t, running, beginKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, running, reserveKey(t, o, "TrackVideo", "k", "body"))
 		db.Clock.Advance(time.Microsecond)
-		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State)
-		second := beginKey(t, o, "TrackVideo", "k", "body")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request must have the same effect id")
-		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "k", "body").State)
+		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State)
+		second := reserveKey(t, o, "TrackVideo", "k", "body")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request must have the EffectID of the first request")
+		require.Equal(t, store.KeyRunning, reserveKey(t, o, "TrackVideo", "k", "body").State)
 
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyMismatch, beginKey(t, o, "TrackVideo", "k", "other").State, "another request must not use the key, because the effect of the first request is unknown")
-		require.Equal(t, second, beginKey(t, o, "TrackVideo", "k", "body"), "the same request must be able to continue at once")
+		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State, "another request must not use the key, because the effect of the first request is unknown")
+		require.Equal(t, second, reserveKey(t, o, "TrackVideo", "k", "body"), "the same request must be able to continue at once")
 	})
 }
 
@@ -74,20 +74,20 @@ func TestIdempotencyKey_isReservedAsLongAsItsLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := beginKey(t, o, "TrackVideo", "k", "body")
+		first := reserveKey(t, o, "TrackVideo", "k", "body")
 		for range 3 {
 			db.Clock.Advance(store.KeyLease - time.Second)
 			require.NoError(t, o.RenewKey(t.Context(), "TrackVideo", "k"))
 		}
 		db.Clock.Advance(store.KeyLease - time.Second)
-		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: time.Second}, beginKey(t, o, "TrackVideo", "k", "body"))
+		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: time.Second}, reserveKey(t, o, "TrackVideo", "k", "body"))
 		db.Clock.Advance(-time.Hour) // the clock of another server can be wrong
-		require.Equal(t, store.KeyLease, beginKey(t, o, "TrackVideo", "k", "body").RetryAfter)
+		require.Equal(t, store.KeyLease, reserveKey(t, o, "TrackVideo", "k", "body").RetryAfter)
 		db.Clock.Advance(time.Hour)
 
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", store.KeptAnswer{Status: 201}))
 		require.NoError(t, o.RenewKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyDone, beginKey(t, o, "TrackVideo", "k", "body").State, "a renewal must not change a key with an answer")
+		require.Equal(t, store.KeyDone, reserveKey(t, o, "TrackVideo", "k", "body").State, "RenewKey must not change a key that already has an answer")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 		states, errs := make([]store.IdempotencyState, requests), make([]error, requests)
 		for i := range requests {
 			wg.Go(func() {
-				k, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("body"))
+				k, err := o.ReserveKey(t.Context(), "TrackVideo", "k", []byte("body"))
 				states[i], errs[i] = k.State, err
 			})
 		}
@@ -118,7 +118,7 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// fillKeyStorage stores that the organisation's idempotency keys already take all allowed bytes except freeBytes.
+// fillKeyStorage makes the store assume that the organisation's idempotency keys take all allowed bytes except freeBytes. It adds no keys.
 func fillKeyStorage(t *testing.T, db *storetest.DB, o *store.Org, freeBytes int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-freeBytes)
@@ -139,7 +139,7 @@ func TestIdempotencyKeys_useNoMoreDiskSpaceThanTheLimit(t *testing.T) {
 			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
 			key := fmt.Sprint(db.Clock.Now().Day(), "-", n)
-			if beginKey(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
+			if reserveKey(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
 				kept++
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideos", key, store.KeptAnswer{Status: 422, Body: body}))
 			}
@@ -159,19 +159,19 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		fillKeyStorage(t, db, o, 1000)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "a", "f").State)
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "a", "f").State)
 		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well must use few bytes")
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well must use few bytes")
 
-		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RetryAfter: 23 * time.Hour}, beginKey(t, o, "TrackVideo", "c", "f"))
-		require.Equal(t, answer, beginKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers must still be returned")
-		require.Equal(t, store.KeyRunning, beginKey(t, o, "TrackVideo", "b", "f").State)
-		require.Equal(t, store.KeyFresh, beginKey(t, other, "TrackVideo", "c", "f").State, "another organisation must have its own limit")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RetryAfter: 23 * time.Hour}, reserveKey(t, o, "TrackVideo", "c", "f"))
+		require.Equal(t, answer, reserveKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers must still be returned")
+		require.Equal(t, store.KeyRunning, reserveKey(t, o, "TrackVideo", "b", "f").State)
+		require.Equal(t, store.KeyFresh, reserveKey(t, other, "TrackVideo", "c", "f").State, "another organisation must have its own limit")
 
 		db.Clock.Advance(23*time.Hour + time.Microsecond)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "c", "f").State, "a new key must fit as soon as the first key has expired")
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "c", "f").State, "a new key must fit as soon as the first key has expired")
 	})
 }
 
@@ -181,7 +181,7 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		for n := range 250 {
 			key := fmt.Sprint("k", n)
-			require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", key, "f").State)
+			require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", key, "f").State)
 			if n%3 > 0 {
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 200, Body: []byte(key)}))
 				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 500, Body: []byte("a second answer")}))
@@ -195,9 +195,9 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		}
 		requireSum(250)
 		db.Clock.Advance(24*time.Hour - 30*time.Second)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "new", "f").State)
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "new", "f").State)
 		requireSum(151)
-		require.Equal(t, store.KeyFresh, beginKey(t, o, "TrackVideo", "k150", "f").State, "an expired key must be usable again before it is deleted")
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "k150", "f").State, "an expired key must be usable again before it is deleted")
 		requireSum(101 - 49)
 		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)

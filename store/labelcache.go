@@ -13,8 +13,8 @@ const (
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000
-	// maxCachedEntries is the maximum number of members and collections of all organisations in a labelCache. It limits the memory to some
-	// tens of megabytes.
+	// maxCachedEntries is the highest number of entries in a labelCache: all members and all collections of all its organisations. It limits the
+	// memory to some tens of megabytes.
 	maxCachedEntries = 500_000
 )
 
@@ -24,7 +24,7 @@ const (
 type labelCache struct {
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
-	entries int                                     // number of members and collections of all organisations in byOrg
+	entries int                                     // number of members plus number of collections, added up over all organisations in byOrg
 }
 
 // cachedLabels has the labels of an organisation, and the version that they had when they were read.
@@ -42,11 +42,11 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller should read
-// all members of collections and call put.
+// get returns the labels of an organisation, or nil if the cache does not have the labels of the given version. If load is true, the caller should
+// read all members of collections and call put.
 //
-// For the first call with a version, load is false: collections often change again soon, so it is faster to read only the members on the caller's
-// page.
+// In the first call with a version, load is false, so that the caller reads only the members on its page. Collections often change again soon, so
+// it would often be a waste to read all members.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	return nil, false
 }
 
-// peek returns the labels of an organisation with the given version, or nil if the cache does not have them. Unlike get, it does not
-// remember that the labels were asked for.
+// peek returns the labels of an organisation, or nil if the cache does not have the labels of the given version. Unlike get, it does not remember
+// that the labels were asked for.
 func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels of an organisation. The caller must have read the version before the labels. With nil in place of the labels,
-// put stores that there are too many members.
+// put stores the labels of an organisation. The caller must have read the version before the labels. If l is nil, put records that the collections
+// of the organisation have too many members, so that its labels are not cached.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,10 +30,10 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 		ctx, writer := t.Context(), storetest.NewOrg(t, db)
 		reader := db.Open(t).Org(writer.ID())
 		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
-		video, other := storetest.Track(t, writer, storetest.Clip(t, 1))[0].VideoID, storetest.Track(t, writer, storetest.Clip(t, 2))[0].VideoID
+		video, other := storetest.Track(t, writer, storetest.VideoLink(t, 1))[0].VideoID, storetest.Track(t, writer, storetest.VideoLink(t, 2))[0].VideoID
 		account := storetest.Follow(t, writer, store.TrackAll, profile)[0].AccountID
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("77", "somebody")))
-		author := *storetest.VideoOf(t, writer, storetest.Clip(t, 1)).LinkedAccountID
+		author := *storetest.VideoOf(t, writer, storetest.VideoLink(t, 1)).LinkedAccountID
 		launch := storetest.Collection(t, writer, "Launch", nil).ID
 		update := func(p store.CollectionPatch) error {
 			_, err := writer.UpdateCollection(ctx, launch, p)
@@ -62,7 +62,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			}, []string{"Start"}, []string{"Start"}, nil},
 			{"remove the hashtag", func() error { return update(store.CollectionPatch{Hashtags: &[]string{}}) }, nil, nil, nil},
 			{"track a video and add it to a collection", func() error {
-				_, err := writer.Track(ctx, store.TrackRequest{Links: []link.Link{storetest.Clip(t, 2)}, CollectionIDs: []uuid.UUID{launch}})
+				_, err := writer.Track(ctx, store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 2)}, CollectionIDs: []uuid.UUID{launch}})
 				return err
 			}, nil, []string{"Start"}, nil},
 			{"import a collection", func() error {
@@ -76,9 +76,9 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
 					got[v.ID] = labelNames(v.Labels)
 				}
-				accounts, err := reader.Accounts(ctx, store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}, IncludeLinked: true})
+				accounts, err := reader.ListAccounts(ctx, store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}, IncludeLinked: true})
 				require.NoError(t, err)
-				for _, a := range accounts.Accounts {
+				for _, a := range accounts.Rows {
 					got[a.ID] = labelNames(a.Labels)
 				}
 				for id, want := range map[uuid.UUID][]string{video: step.video, other: step.other, account: step.account} {
@@ -96,7 +96,7 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		launch := storetest.Collection(t, o, "Launch", nil).ID
 		statements := func() int {
 			db.Guard.Statements()
@@ -105,8 +105,8 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 		}
 		// Each list runs two statements: one reads the version, and one reads the rows. If the cache lacks the labels, a third statement reads
 		// members of collections.
-		require.Equal(t, 3, statements(), "for the first list, the statement must read only those members of collections that are on the page")
-		require.Equal(t, 3, statements(), "the second list must read all members of the collections, for the cache")
+		require.Equal(t, 3, statements(), "the first list must read the labels of the videos on its page")
+		require.Equal(t, 3, statements(), "the second list must read all labels of the organisation, for the cache")
 		require.Equal(t, 2, statements())
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		require.Equal(t, 2, statements(), "new counts must not cause a read of labels")
@@ -121,7 +121,7 @@ func TestLabels_areReadForEachPageIfCollectionsHaveVeryManyMembers(t *testing.T)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		for first := 0; first < 1000; first += 500 {
-			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+			storetest.Track(t, o, storetest.VideoLinksFrom(t, first, 500)...)
 		}
 		const collections = 51 // each collection has 1000 videos, so the organisation has more members than the cache can hold
 		for i := range collections {

@@ -36,7 +36,7 @@ SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)
-	if inOrder { // with IS TRUE, the database cannot begin with the members
+	if inOrder { // IS TRUE prevents a query plan that reads the members of the collections first
 		where = "(" + where + ") IS TRUE"
 	}
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
@@ -118,9 +118,9 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. It returns
-// the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If all labels take more than maxBytes, the
-// last rows may be left out, but not the first row.
+// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. labelRows
+// returns the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If the labels of all rows together take
+// more than maxBytes, the last rows may be left out, but not the first row.
 func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
@@ -152,16 +152,16 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt fun
 	return done, bytes, nil
 }
 
-// labelVideos sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take
-// in JSON. If all labels take more than maxBytes, the last videos may be left out.
+// labelVideos sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take in
+// JSON. If the labels of all videos together take more than maxBytes, the last videos may be left out.
 func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// labelAccounts sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels
-// take in JSON. If all labels take more than maxBytes, the last accounts may be left out.
+// labelAccounts sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels take
+// in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
 func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },

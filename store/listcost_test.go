@@ -19,7 +19,7 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		for first := 0; first < 1500; first += 500 {
-			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+			storetest.Track(t, o, storetest.VideoLinksFrom(t, first, 500)...)
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	o := s.Org(storetest.NewOrg(t, shared).ID())
-	storetest.Track(t, o, storetest.ClipsFrom(t, 0, 500)...)
+	storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, 500)...)
 	for range 20 {
 		for _, limit := range []int{10, 100} {
 			query := storetest.OrderedBy("latest_views", true)
@@ -81,7 +81,7 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		video := storetest.Track(t, o, storetest.Clips(t, 3)...)[0].VideoID
+		video := storetest.Track(t, o, storetest.VideoLinks(t, 3)...)[0].VideoID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		for range 2 { // the cache has all labels only after the second call
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
@@ -101,7 +101,7 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 				_, err := o.ListVideos(t.Context(), query)
 				return err
 			}, 3}, // the third statement counts the rows
-			"a list of a collection": {func(o *store.Org) error {
+			"a list of the videos in a collection": {func(o *store.Org) error {
 				query := storetest.OrderedBy("created_at", true)
 				query.Collections = []string{"Launch"}
 				_, err := o.ListVideos(t.Context(), query)
@@ -139,16 +139,16 @@ func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
 		db.Guard.Statements()
 		_, err := o.Video(t.Context(), store.VideoRef{ID: video})
 		require.NoError(t, err)
-		require.Len(t, db.Guard.Statements(), 2, "one statement must read the version, and one the video")
+		require.Len(t, db.Guard.Statements(), 2, "one statement must read the version, and another statement must read the video")
 	})
 }
 
-func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) {
+func TestListVideos_cachesTheTotalOfAFilterUntilAChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.ClipsFrom(t, 0, 3)...)
-		storetest.Track(t, other, storetest.ClipsFrom(t, 0, 7)...)
+		storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, 3)...)
+		storetest.Track(t, other, storetest.VideoLinksFrom(t, 0, 7)...)
 		platforms := []link.Platform{link.TikTok, link.YouTube}
 		list := func(o *store.Org, p *link.Platform) (total int64, statements int) {
 			db.Guard.Statements()
@@ -168,14 +168,14 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 		total, _ = list(other, &platforms[1])
 		require.EqualValues(t, 7, total, "the list must return the total of the other organisation")
 
-		storetest.Track(t, o, storetest.ClipsFrom(t, 100, 2)...)
+		storetest.Track(t, o, storetest.VideoLinksFrom(t, 100, 2)...)
 		total, _ = list(o, &platforms[1])
 		require.EqualValues(t, 5, total)
 		version, err := o.Version(t.Context())
 		require.NoError(t, err)
-		storetest.Track(t, o, storetest.ClipsFrom(t, 200, 1)...)
+		storetest.Track(t, o, storetest.VideoLinksFrom(t, 200, 1)...)
 		total, _ = list(o.AtVersion(version), &platforms[1])
-		require.EqualValues(t, 5, total, "AtVersion must return the total of the version that was read before")
+		require.EqualValues(t, 5, total, "a list at an older version must return the total of this older version")
 		total, _ = list(o, &platforms[1])
 		require.EqualValues(t, 6, total)
 	})
@@ -186,7 +186,7 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	o := storetest.NewOrg(t, db)
 	for first := 0; first < 2000; first += 500 {
-		storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+		storetest.Track(t, o, storetest.VideoLinksFrom(t, first, 500)...)
 	}
 	allocations := func(rows int) float64 {
 		return testing.AllocsPerRun(20, func() {
@@ -213,14 +213,14 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 func TestHistory_allocatesNoAdditionalObjectsForLongerRanges(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	o, today := storetest.NewOrg(t, db), storetest.Today(db)
-	storetest.Track(t, o, storetest.Clip(t, 1))
+	storetest.Track(t, o, storetest.VideoLink(t, 1))
 	for _, day := range []store.Date{today - 700, today} {
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT organisation_id, id, ?, ?, 1000000, 20000, 3000, 400, 50, 1800000000000000, 'youtube' FROM videos`, day.Week(), day)
 	}
 	allocations := func(days int) float64 {
 		return testing.AllocsPerRun(20, func() {
-			points, err := o.History(t.Context(), store.VideoRef{Link: storetest.Clip(t, 1)}, today-store.Date(days)+1, today)
+			points, err := o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 1)}, today-store.Date(days)+1, today)
 			require.NoError(t, err)
 			require.Len(t, points, days)
 		})

@@ -35,11 +35,12 @@ const MetricCount = 5
 //   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
 var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
 
-// MetricColumns returns one copy of the text format for each metric, separated by ", ". It replaces {m} by the name of the metric's column.
+// MetricColumns makes a copy of format for each metric, and joins the copies with ", ". In each copy, it replaces {m} by the name of the metric's
+// column.
 func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
 
-// JoinMetrics returns one copy of the text format for each metric, with the separator between the copies. It replaces {m} by the name of the metric's
-// column.
+// JoinMetrics makes a copy of format for each metric, and joins the copies with separator. In each copy, it replaces {m} by the name of the
+// metric's column.
 func JoinMetrics(format, separator string) string {
 	var parts [MetricCount]string
 	for i, column := range metricColumns {
@@ -146,9 +147,9 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if at least one count is lower than its older value. It ignores counts that are unknown, and counts whose older value is
-// unknown.
-func (c Counts) fellFrom(older Counts) bool {
+// hasLowerCountThan returns true if at least one count is lower than its older value. It ignores counts that are unknown, and counts whose older
+// value is unknown.
+func (c Counts) hasLowerCountThan(older Counts) bool {
 	was := older.All()
 	for i, now := range c.All() {
 		if now != nil && was[i] != nil && *now < *was[i] {
@@ -192,9 +193,9 @@ func (c Counts) Equal(other Counts) bool {
 	return true
 }
 
-// Includes returns true if the counts include all known counts of part, with the same values.
-func (c Counts) Includes(part Counts) bool {
+// Includes returns true if each known count in other has the same value in c.
+func (c Counts) Includes(other Counts) bool {
 	known := c
-	known.Update(part)
+	known.Update(other)
 	return c.Equal(known)
 }

@@ -27,7 +27,7 @@ func TestVideos_useAnIndexForEveryOrder(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		for first := 0; first < 3000; first += 500 {
-			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+			storetest.Track(t, o, storetest.VideoLinksFrom(t, first, 500)...)
 		}
 		// A third of the videos get null in each column that can be null.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date ", "citus": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
@@ -63,8 +63,8 @@ func ordersInBothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort fails the test if a query plan sorts rows or reads the whole table. It checks the statements that have read an ordered list of
-// the table since the last call of db.Guard.Statements. It returns their plans.
+// requireNoSort checks the query plans of all statements that read an ordered list of the table. It fails the test if a plan sorts rows or reads the
+// whole table, and otherwise returns the plans. Statements before the last call of db.Guard.Statements are not checked.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
@@ -77,37 +77,37 @@ func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ..
 	return plans
 }
 
-// TestVideos_useAnIndexForEveryFilterInEveryOrder checks the query plans of every filter in every order. If an index of the filter has
-// the rows in the order of the list, the plan must use this index.
+// TestVideos_useAnIndexForEveryFilterInEveryOrder checks the query plans of every filter in every order. If a database index fits both the
+// filter and the order, the plan must use this index.
 func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	day, at := store.Date(20000), store.Instant(1)
 	for name, filter := range map[string]struct {
 		query store.VideoQuery
-		order string // order of the rows in the index of the filter
-		index string // index of the filter; "" if the database reads the videos in order and checks the filter for each video
+		order string // the order for which the index is checked
+		index string // name of the index that the query plan must contain; "" if the filter needs no index of its own
 	}{
-		"username":               {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
-		"account":                {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
-		"a first upload day":     {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
-		"a last upload day":      {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
-		"an earliest fetch time": {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
-		"a latest fetch time":    {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
-		"fetched":                {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
-		"never fetched":          {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
-		"platform":               {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
-		"shop":                   {store.VideoQuery{Shop: new(true)}, "created_at", ""},
-		"shop product":           {store.VideoQuery{ShopProduct: true}, "created_at", ""},
-		"words":                  {store.VideoQuery{Words: new("some words")}, "created_at", ""},
-		"hashtag":                {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
-		"status":                 {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
-		"stopped, too":           {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
+		"username":                         {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
+		"account":                          {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
+		"uploaded on or after a day":       {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
+		"uploaded on or before a day":      {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
+		"last fetched at or after a time":  {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
+		"last fetched at or before a time": {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
+		"fetched":                          {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
+		"never fetched":                    {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
+		"platform":                         {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
+		"shop":                             {store.VideoQuery{Shop: new(true)}, "created_at", ""},
+		"shop product":                     {store.VideoQuery{ShopProduct: true}, "created_at", ""},
+		"words":                            {store.VideoQuery{Words: new("some words")}, "created_at", ""},
+		"hashtag":                          {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
+		"status":                           {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
+		"stopped, too":                     {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o := storetest.NewOrg(t, db)
-				storetest.Track(t, o, storetest.ClipsFrom(t, 0, 50)...)
+				storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, 50)...)
 				db.Exec(t, "ANALYZE")
 				for order := range ordersInBothDirections(store.VideoOrders) {
 					db.Guard.Statements()
@@ -175,10 +175,10 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 				query.Order, query.Window = order, store.Window{Limit: 100}
 				for page := range 2 {
 					db.Guard.Statements()
-					found, err := o.Accounts(t.Context(), query)
+					found, err := o.ListAccounts(t.Context(), query)
 					require.NoError(t, err)
 					require.NotEmpty(t, requireNoSort(t, db, "accounts", "%s, %+v, page %d", name, order, page+1))
-					if query.Window.After = found.Next; found.Next == nil {
+					if query.Window.After = found.Next(); query.Window.After == nil {
 						break
 					}
 				}
@@ -187,8 +187,8 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	})
 }
 
-// TestCollections_useAnIndexForEveryFilterInEveryOrder checks the query plans of the first two pages of every filter in every order, with
-// 200,000 collections. Only an order by the number of members may sort, because the members are counted for each list.
+// TestCollections_useAnIndexForEveryFilterInEveryOrder checks that the database does not sort the first two pages of any list, with 200,000
+// collections. Lists in the order of the number of members are not checked, because the members are counted for each list.
 func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -217,8 +217,8 @@ func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// queryPlan returns the engine's query plan of a statement, for parameters with unknown values. It changes settings of PostgreSQL so that a plan
-// contains a sort only if no index has the order.
+// queryPlan returns the database's query plan of a statement. The plan is valid for all values of the parameters. In PostgreSQL, the plan contains
+// a sort only if no index has the rows in the right order.
 func queryPlan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())

@@ -56,8 +56,8 @@ func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) err
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the latest due time among the fetches that are late. It changes when a video or account becomes delayed, which happens without a change
-	// of data. It is nil if no fetch is late.
+	// Late is the most recent due time of all delayed videos and accounts. It is nil if none of them is delayed. A video or account can become
+	// delayed without a change of the data. In this case, the value of Late changes, but the field Version does not.
 	Late *db.Instant
 
 	videos, stopped int64 // number of tracked videos, and of videos whose tracking was stopped
@@ -72,8 +72,8 @@ func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &
 // read it again. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// RememberedVersion returns the version that the lists of the Org use. It returns false if this version was not read yet, or if each list reads the
-// version itself.
+// RememberedVersion returns the version that the Org remembers for its lists. It returns false if the Org has not read the version yet, or if the Org
+// does not remember versions.
 func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
@@ -81,8 +81,7 @@ func (o *Org) RememberedVersion() (v Version, ok bool) {
 	return o.known.Version, o.known.isRead
 }
 
-// version returns the version that the lists of the Org use. It reads the version from the database if it was not read yet, or if each list reads
-// the version itself.
+// version returns the version that the Org remembers for its lists, or else reads the current version from the database.
 func (o *Org) version(ctx context.Context) (Version, error) {
 	if v, ok := o.RememberedVersion(); ok {
 		return v, nil
@@ -94,7 +93,7 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// rememberVersion stores the version that later lists of the Org use. It does nothing if each list reads the version itself. The caller must have
+// rememberVersion stores the version that later lists of the Org use. It does nothing if the Org does not remember versions. The caller must have
 // read the version before any other data.
 func (o *Org) rememberVersion(v Version) {
 	if o.known != nil {
@@ -132,8 +131,7 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }
 
-// versionQuery is the SQL query for the Version of an organisation: the version number, the totals, and the latest due time among the late
-// fetches. For this due time, it reads one index entry for each table and fetch status.
+// versionQuery is the SQL query for the Version of an organisation. For Version.Late, it reads one index entry for each table and fetch status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {

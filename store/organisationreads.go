@@ -44,7 +44,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 		return nil
 	}))
 	for i := range points {
-		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].fellFrom(points[i+1].Counts) {
+		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].hasLowerCountThan(points[i+1].Counts) {
 			points[i].Quality = QualityCorrected
 		}
 	}

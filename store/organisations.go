@@ -28,16 +28,6 @@ var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 // LaneOf returns the priority lane of an organisation's scheduled fetches.
 func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
 
-// ParseTier returns the tier with the given name, or an error if there is no such tier.
-func ParseTier(s string) (Tier, error) {
-	for _, t := range Tiers {
-		if s == string(t) {
-			return t, nil
-		}
-	}
-	return "", fmt.Errorf("tier %q is not one of limited, basic, premium", s)
-}
-
 // Subscription says whether an organisation has a paid subscription. With SubscriptionNone, it has the free plan.
 type Subscription string
 
@@ -46,15 +36,6 @@ const (
 	SubscriptionActive Subscription = "active"
 	SubscriptionNone   Subscription = queue.NoSubscription
 )
-
-// ParseSubscription returns the subscription with the given name, or an error if there is no such subscription.
-func ParseSubscription(s string) (Subscription, error) {
-	switch v := Subscription(s); v {
-	case SubscriptionActive, SubscriptionNone:
-		return v, nil
-	}
-	return "", fmt.Errorf("subscription %q is not one of active, none", s)
-}
 
 // Organisation is a tenant of ReelTally.
 type Organisation struct {

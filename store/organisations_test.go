@@ -71,28 +71,14 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	})
 }
 
-func TestParseFunctions_listTheAllowedValuesInErrors(t *testing.T) {
+func TestParseTrackingType_listsTheAllowedValuesInErrors(t *testing.T) {
 	t.Parallel()
-	for _, tier := range store.Tiers {
-		got, err := store.ParseTier(string(tier))
-		require.NoError(t, err)
-		require.Equal(t, tier, got)
-	}
-	_, err := store.ParseTier("Gold")
-	require.EqualError(t, err, `tier "Gold" is not one of limited, basic, premium`)
-	for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
-		got, err := store.ParseSubscription(string(sub))
-		require.NoError(t, err)
-		require.Equal(t, sub, got)
-	}
-	_, err = store.ParseSubscription("")
-	require.EqualError(t, err, `subscription "" is not one of active, none`)
 	for _, kind := range []store.TrackingType{store.TrackLatest30, store.TrackLatest200, store.TrackNewOnly, store.TrackAll} {
 		got, err := store.ParseTrackingType(string(kind))
 		require.NoError(t, err)
 		require.Equal(t, kind, got)
 	}
-	_, err = store.ParseTrackingType("latest")
+	_, err := store.ParseTrackingType("latest")
 	require.EqualError(t, err, `tracking_type "latest" is not one of latest_30, latest_200, new_only, all`)
 }
 
@@ -109,16 +95,16 @@ func TestShortLinks_areStoredFor30Days(t *testing.T) {
 		}
 		require.Empty(t, known())
 		require.NoError(t, db.SaveShortLinks(t.Context(), nil))
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 1)}))
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.VideoLink(t, 1)}))
 		db.Clock.Advance(24 * time.Hour)
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}))
-		require.Equal(t, map[string]link.Link{one.Canonical: storetest.Clip(t, 1), two.Canonical: storetest.Clip(t, 2)}, known())
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{two.Canonical: storetest.VideoLink(t, 2)}))
+		require.Equal(t, map[string]link.Link{one.Canonical: storetest.VideoLink(t, 1), two.Canonical: storetest.VideoLink(t, 2)}, known())
 		db.Clock.Advance(29*24*time.Hour - time.Microsecond)
 		require.Len(t, known(), 2)
 		db.Clock.Advance(time.Microsecond)
-		require.Equal(t, map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}, known())
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 3)}))
-		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "an expired short link must be able to get a new target")
+		require.Equal(t, map[string]link.Link{two.Canonical: storetest.VideoLink(t, 2)}, known())
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.VideoLink(t, 3)}))
+		require.Equal(t, storetest.VideoLink(t, 3), known()[one.Canonical], "an expired short link must be able to get a new target")
 
 		none, err := db.ShortLinks(t.Context(), nil)
 		require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *t
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		// The concurrent transaction begins after Track has looked up the video and not found it.
-		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) {
+		finish := storetest.RunBeforeStatement(t, db, "title_folded", func(s *store.Store) {
 			storetest.Track(t, s.Org(o.ID()), l)
 			storetest.StopVideos(t, s.Org(o.ID()), l)
 		})
@@ -36,7 +36,7 @@ func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testin
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
-		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
+		finish := storetest.RunBeforeStatement(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Enqueue is 0, so the video is saved as pending
 		require.NoError(t, err)
 		finish()
@@ -50,15 +50,15 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
 		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.Clip(t, 1)}})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
 		require.NoError(t, err)
-		finish := storetest.RunBefore(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
+		finish := storetest.RunBeforeStatement(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
 			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.YouTubeURL)}})
 			require.NoError(t, err)
 		})
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		finish()
-		require.False(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Pending)
+		require.False(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
 		storetest.RequireConsistent(t, db, o)
 	})
 }
@@ -77,14 +77,14 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{storetest.Outcome(db, again.Targets[0], storetest.Views(2))}))
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be due after the second fetch")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "a third fetch must not be due yet")
 	})
 }
 
-// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case: Track reads
-// the clock, then a collector claims the target, and then Track subscribes to it. The subscription is added after the claim, but has an earlier time
-// than the claim.
-func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *testing.T) {
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile checks that a target is fetched again in the following case: Track reads the clock,
+// then a collector claims the target, and then Track subscribes to it. The subscription is added after the claim, but has an earlier time than the
+// claim.
+func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -96,7 +96,7 @@ func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // this function runs after the second call of Track has saved its target
+			finish = storetest.RunBeforeStatement(t, db, "fetch_subscriptions", func(s *store.Store) { // this function runs after the second call of Track has saved its target
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})
@@ -113,7 +113,7 @@ func TestClaim_keepsATargetThatConcurrentlyGetsASubscription(t *testing.T) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.StopVideos(t, o, l)
-		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		finish := storetest.RunBeforeStatement(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"))
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))
@@ -144,16 +144,16 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 	})
 }
 
-func TestBeginKey_returnsNoErrorIfTheKeyIsConcurrentlyReleased(t *testing.T) {
+func TestReserveKey_returnsNoErrorIfTheKeyIsConcurrentlyReleased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		_, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
+		_, err := o.ReserveKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
-		finish := storetest.RunBefore(t, db, "operation = ", func(s *store.Store) {
+		finish := storetest.RunBeforeStatement(t, db, "operation = ", func(s *store.Store) {
 			require.NoError(t, s.Org(o.ID()).ReleaseKey(context.WithoutCancel(t.Context()), "TrackVideo", "k"))
 		})
-		k, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
+		k, err := o.ReserveKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		finish()
 		require.NoError(t, err)
 		if db.SharedByProcesses() {

@@ -18,8 +18,8 @@ type Refreshed struct {
 	After     db.Instant  // time from which a refresh is allowed again; set only if Scheduled is false
 }
 
-// RefreshVideo schedules a fetch of a video now, if its last successful fetch was at least queue.RefreshPause ago. It returns ErrNotFound
-// if the video is not tracked.
+// RefreshVideo schedules an immediate fetch of a video. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago. It
+// returns ErrNotFound if the video is not tracked.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -34,8 +34,8 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 	})
 }
 
-// RefreshAccount schedules a fetch of an account now, if its last successful fetch was at least queue.RefreshPause ago. It returns
-// ErrNotFound if the account is not tracked.
+// RefreshAccount schedules an immediate fetch of an account. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago.
+// It returns ErrNotFound if the account is not tracked.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -47,7 +47,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
 	// The name of an account in the fetch queue is usually the platform's own id. It can still be the handle if the account was added to the
 	// queue before the id was known.
-	subscribed, err := o.nameInQueue(ctx, KindAccount, a.Platform, a.ID)
+	subscribed, err := o.findTargetName(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
 	}
@@ -59,9 +59,9 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// nameInQueue returns the name in the fetch queue of the organisation's video or account with the id subjectID. It returns "" if the
-// organisation has no subscription to it in the queue.
-func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
+// findTargetName returns the name that a video or account of the organisation has in the fetch queue. The parameter subjectID is the id of the video
+// or account. findTargetName returns "" if the organisation has no subscription to it in the queue.
+func (o *Org) findTargetName(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
 		o.id, subjectID, kind, p).Scan(&ids).Error
@@ -81,9 +81,9 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 	return errMissing
 }
 
-// enqueueRefresh adds a video or account to the fetch queue with the highest priority, due now. It adds nothing if the last successful fetch, at
-// lastFetch, was less than queue.RefreshPause ago. Without such a fetch, lastFetch is nil. The function checkTracked returns an error if the
-// video or account is not tracked any more.
+// enqueueRefresh adds a video or account to the fetch queue, with the highest priority and the current time as its due time. It adds nothing if the
+// last successful fetch, at lastFetch, was less than queue.RefreshPause ago. Without such a fetch, lastFetch is nil. The function checkTracked
+// returns an error if the video or account is not tracked any more.
 func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {

@@ -44,7 +44,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// newReplicatedStore returns a new database on the server primary, and a store that reads from the replica.
+// newReplicatedStore creates a database on the primary server, and a store that reads from the replica.
 func newReplicatedStore(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicatedStore {
 	t.Helper()
 	r := &replicatedStore{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
@@ -112,11 +112,11 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	primary, replica := storetest.NewServerWithReplica(t)
 	r := newReplicatedStore(t, primary, replica)
 	o, other := storetest.NewOrg(t, r.DB), storetest.NewOrg(t, r.DB)
-	storetest.Track(t, o, storetest.Clip(t, 1))
-	storetest.Track(t, other, storetest.Clip(t, 2))
+	storetest.Track(t, o, storetest.VideoLink(t, 1))
+	storetest.Track(t, other, storetest.VideoLink(t, 2))
 	title := func(text string) {
 		r.Clock.Advance(24 * time.Hour)
-		storetest.Deliver(t, r.DB, storetest.Clip(t, 1).Platform, ingest.VideoFacts{Title: &text, Views: new(int64(1000))})
+		storetest.Deliver(t, r.DB, storetest.VideoLink(t, 1).Platform, ingest.VideoFacts{Title: &text, Views: new(int64(1000))})
 	}
 	title("first")
 	replica.Await(t)
@@ -131,7 +131,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 
 	// While the replica lags, it answers an organisation only if it has the organisation's last change. Otherwise the primary answers.
 	replica.Pause(t)
-	storetest.Track(t, other, storetest.Clip(t, 3))
+	storetest.Track(t, other, storetest.VideoLink(t, 3))
 	require.Equal(t, []string{"first"}, videoTitles(t, r.reader, o))
 	onReplica, onPrimary = countReads(t, r.reader, &state)
 	require.Positive(t, onReplica, "the replica must answer although it lacks a change of another organisation")
@@ -202,7 +202,7 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	primary, replica := storetest.NewServerWithReplica(t)
 	r := newReplicatedStore(t, primary, replica)
 	o := storetest.NewOrg(t, r.DB)
-	storetest.Track(t, o, storetest.Clip(t, 1))
+	storetest.Track(t, o, storetest.VideoLink(t, 1))
 
 	elsewhere := r.openStore(t, storetest.NewURL(t, "postgres")) // a database on another server
 	require.Len(t, videoTitles(t, elsewhere, o), 1)

@@ -198,8 +198,8 @@ type ReportQuery struct {
 // ReportOrders are the columns by which reports can be ordered.
 var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.IntegerColumn)}
 
-// ListReports returns a list of the reports of a collection without their documents, even if the collection was deleted. It returns ErrNotFound
-// if the collection is unknown and has no reports.
+// ListReports returns a list of a collection's reports, without their documents. It also lists the reports of a deleted collection. It returns
+// ErrNotFound if the collection is unknown and has no reports.
 func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
 	q := o.scopedQuery(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
 	var total int64

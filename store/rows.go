@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoColumns are the columns of the table videos that are read into a Video. Most methods that write videos use GORM instead, and read
-// other columns.
+// videoColumns lists the columns that are read from the table "videos" into a Video. Most methods that write videos do not use videoColumns: they
+// read the videos with GORM, and read other columns.
 var videoColumns = []db.Column[Video]{
 	{Name: "organisation_id", Set: func(v *Video, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(v *Video, row *db.Values, i int) { v.ID = row.ID(i) }},
@@ -56,7 +56,7 @@ var videoColumns = []db.Column[Video]{
 // VideoColumns returns the columns of the table videos that are read into a Video: all columns except title_folded.
 func VideoColumns() []db.Column[Video] { return slices.Clone(videoColumns) }
 
-// accountColumns are the columns of the table accounts that are read into an Account.
+// accountColumns lists the columns that are read from the table "accounts" into an Account.
 var accountColumns = []db.Column[Account]{
 	{Name: "organisation_id", Set: func(a *Account, row *db.Values, i int) { a.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(a *Account, row *db.Values, i int) { a.ID = row.ID(i) }},
@@ -99,7 +99,7 @@ var accountColumns = []db.Column[Account]{
 	{Name: "next_fetch_at", Set: func(a *Account, row *db.Values, i int) { a.NextFetchAt = row.OptionalInstant(i) }},
 }
 
-// collectionColumns are the columns of the table collections that are read for lists of collections.
+// collectionColumns lists the columns that are read from the table "collections" for lists of collections.
 var collectionColumns = []db.Column[Collection]{
 	{Name: "organisation_id", Set: func(c *Collection, row *db.Values, i int) { c.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(c *Collection, row *db.Values, i int) { c.ID = row.ID(i) }},
@@ -114,7 +114,7 @@ var collectionColumns = []db.Column[Collection]{
 	{Name: "updated_at", Set: func(c *Collection, row *db.Values, i int) { c.UpdatedAt = row.Instant(i) }},
 }
 
-// reportColumns are the columns of the table reports that are read for lists of reports. They do not include the document.
+// reportColumns lists the columns that are read from the table "reports" for lists of reports. The column of the document is not one of them.
 var reportColumns = []db.Column[Report]{
 	{Name: "organisation_id", Set: func(r *Report, row *db.Values, i int) { r.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(r *Report, row *db.Values, i int) { r.ID = row.ID(i) }},

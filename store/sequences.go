@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSequenceRows limits which lists are kept in memory: a list with more rows is not kept.
+	// maxSequenceRows is the maximum number of rows of a list in memory. Longer lists are not kept in memory.
 	maxSequenceRows = 50_000
 	// maxSequences is the maximum number of lists in a sequenceCache.
 	maxSequences = 10_000
@@ -43,7 +43,7 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order of a list. With nil in place of the order, put stores that the list has too many rows for the cache.
+// put stores the order of a list. If s is nil, put records that the list has too many rows for the cache.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

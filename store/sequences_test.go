@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newLaunchCollection tracks n videos, some of them with counts, and adds every second video to a new collection with the name Launch. It
+// createCollectionWithVideos tracks n videos, some of them with counts, and adds every second video to a new collection with the name Launch. It
 // returns the id of the collection and the ids of its videos.
-func newLaunchCollection(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
+func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
 	t.Helper()
 	collection = storetest.Collection(t, o, "Launch", nil).ID
-	for i, tracked := range storetest.Track(t, o, storetest.ClipsFrom(t, 0, n)...) {
+	for i, tracked := range storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, n)...) {
 		if i%2 == 0 {
 			members = append(members, tracked.VideoID)
 		}
@@ -36,13 +36,13 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := newLaunchCollection(t, db, o, 30)
+		launch, members := createCollectionWithVideos(t, db, o, 30)
 		isMember := map[uuid.UUID]bool{}
 		for _, id := range members {
 			isMember[id] = true
 		}
 		large := db.Open(t)
-		store.SetMaxSequenceRows(large, len(members)-1) // with this limit, the collection has too many members for a list in memory
+		store.SetMaxRowsPerList(large, len(members)-1) // with this limit, the collection has too many members for the cache
 		for order := range ordersInBothDirections(store.VideoOrders) {
 			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
 			require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 			}
 			require.Len(t, want, len(members))
 			for _, query := range []store.VideoQuery{{CollectionID: &launch}, {Collections: []string{"Launch", "unknown"}}, {CollectionID: &launch, Collections: []string{launch.String()}}} {
-				for name, reader := range map[string]*store.Org{"order in memory": o, "order from the database": large.Org(o.ID())} {
+				for name, reader := range map[string]*store.Org{"order from the cache": o, "order from the database": large.Org(o.ID())} {
 					query.Order = order
 					var byNumber, byCursor []store.Video
 					for offset := 0; offset < len(members); offset += 4 {
@@ -91,10 +91,10 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 		ctx, writer := t.Context(), storetest.NewOrg(t, db)
 		reader := db.Open(t).Org(writer.ID())
 		launch := storetest.Collection(t, writer, "Launch", nil).ID
-		videos := storetest.Track(t, writer, storetest.Clips(t, 3)...)
+		videos := storetest.Track(t, writer, storetest.VideoLinks(t, 3)...)
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		first, second := videos[0].VideoID, videos[1].VideoID
-		author := *storetest.VideoOf(t, writer, storetest.Clip(t, 0)).LinkedAccountID
+		author := *storetest.VideoOf(t, writer, storetest.VideoLink(t, 0)).LinkedAccountID
 		changed := func(_ int64, err error) error { return err }
 		for _, step := range []struct {
 			name string
@@ -108,7 +108,7 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(9)))
 				return nil
 			}, []uuid.UUID{second, first}},
-			{"stop a video", func() error { storetest.StopVideos(t, writer, storetest.Clip(t, 1)); return nil }, []uuid.UUID{first}},
+			{"stop a video", func() error { storetest.StopVideos(t, writer, storetest.VideoLink(t, 1)); return nil }, []uuid.UUID{first}},
 			{"add the account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{author})) }, []uuid.UUID{videos[2].VideoID, first}},
 			{"remove the video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{first, second})) }, []uuid.UUID{videos[2].VideoID, first}},
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
@@ -137,7 +137,7 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := newLaunchCollection(t, db, o, 600)
+		launch, members := createCollectionWithVideos(t, db, o, 600)
 		account := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@followed"))[0].AccountID
 		_, err := o.AddAccounts(t.Context(), launch, []uuid.UUID{account})
 		require.NoError(t, err)
@@ -148,8 +148,8 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 				return page.Total, len(page.Videos), err
 			},
 			"accounts": func(window store.Window) (int64, int, error) {
-				page, err := o.Accounts(t.Context(), store.AccountQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "username"}, Window: window})
-				return page.Total, len(page.Accounts), err
+				page, err := o.ListAccounts(t.Context(), store.AccountQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "username"}, Window: window})
+				return page.Total, len(page.Rows), err
 			},
 		} {
 			total := map[string]int{"videos": len(members), "accounts": 1}[name]
@@ -180,11 +180,11 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	})
 }
 
-func TestCollectionVideos_havePagesOfFewerVideosIfTextsAreLong(t *testing.T) {
+func TestVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := newLaunchCollection(t, db, o, 30)
+		launch, members := createCollectionWithVideos(t, db, o, 30)
 		db.Exec(t, "UPDATE videos SET title = ? WHERE organisation_id = ?", strings.Repeat("a", 1000), o.ID())
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 30}}
 		all, err := o.Videos(t.Context(), query)
@@ -208,11 +208,11 @@ func TestCollectionVideos_havePagesOfFewerVideosIfTextsAreLong(t *testing.T) {
 
 // The test removes a video directly in the database, after the order of the list was read. A concurrent request can do the same between the two
 // statements of a list.
-func TestCollectionVideos_leaveOutAVideoThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
+func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := newLaunchCollection(t, db, o, 6)
+		launch, members := createCollectionWithVideos(t, db, o, 6)
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
 		page, err := o.Videos(t.Context(), query)
 		require.NoError(t, err)
@@ -229,13 +229,13 @@ func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		launch, members := newLaunchCollection(t, db, o, 10)
-		store.SetMaxTotalSequenceRows(db.Store, int64(2*len(members)))
+		launch, members := createCollectionWithVideos(t, db, o, 10)
+		store.SetMaxCachedRows(db.Store, int64(2*len(members)))
 		for _, column := range []string{"created_at", "latest_views", "latest_likes", "uploaded_at"} {
 			page, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})
 			require.NoError(t, err)
 			require.EqualValues(t, len(members), page.Total)
 		}
-		require.EqualValues(t, 2*len(members), store.TotalSequenceRows(db.Store))
+		require.EqualValues(t, 2*len(members), store.CountCachedRows(db.Store))
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
+func TestSession_hasTheRightsOfItsTokenUntilTheSessionEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx := t.Context()
@@ -33,7 +33,7 @@ func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
 			_, err = db.AuthenticateSession(ctx, wrong)
 			require.ErrorIs(t, err, store.ErrTokenUnknown, wrong)
 		}
-		require.NotContains(t, storetest.Column[string](t, db, "SELECT CAST(hash AS text) FROM sessions"), secret, "only a hash must be stored")
+		require.NotContains(t, storetest.Column[string](t, db, "SELECT CAST(hash AS text) FROM sessions"), secret, "the secret itself must not be stored")
 
 		require.NoError(t, db.EndSession(ctx, secret))
 		_, err = db.AuthenticateSession(ctx, secret)

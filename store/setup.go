@@ -36,7 +36,8 @@ func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) 
 	return secret, err
 }
 
-// CheckSetupLink returns nil if a setup link can be used. Otherwise it returns ErrSetUp if an organisation exists, or ErrSetupLink.
+// CheckSetupLink returns nil if a setup link can be used. If an organisation exists, it returns ErrSetUp. If the link is unknown, used or expired,
+// it returns ErrSetupLink.
 func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
 	if err := requireEmptyInstallation(s.db.Read(ctx)); err != nil {
 		return db.Translate(err)

@@ -18,7 +18,7 @@ import (
 func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		id := storetest.Track(t, o, l)[0].VideoID
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(100))
 		storetest.StopVideos(t, o, l)
@@ -42,31 +42,31 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		tracked := storetest.Track(t, o, storetest.Clips(t, 5)...)
-		foreign := storetest.Track(t, other, storetest.Clip(t, 8))[0]
-		storetest.StopVideos(t, o, storetest.Clip(t, 4))
+		tracked := storetest.Track(t, o, storetest.VideoLinks(t, 5)...)
+		foreign := storetest.Track(t, other, storetest.VideoLink(t, 8))[0]
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 4))
 
 		refs := []store.VideoRef{
-			{ID: store.NewID()},          // an unknown video
-			{ID: tracked[0].VideoID},     //
-			{Link: storetest.Clip(t, 9)}, // an unknown video
-			{Link: storetest.Clip(t, 1)}, //
-			{ID: foreign.VideoID},        // a video of another organisation
-			{Link: storetest.Clip(t, 8)}, // a video of another organisation
-			{ID: tracked[1].VideoID},     // clip 1 a second time, this time by its id instead of its link
-			{Link: storetest.Clip(t, 4)}, // a video that was already stopped
-			{ID: tracked[4].VideoID},     // a video that was already stopped
+			{ID: store.NewID()},               // an unknown video
+			{ID: tracked[0].VideoID},          //
+			{Link: storetest.VideoLink(t, 9)}, // an unknown video
+			{Link: storetest.VideoLink(t, 1)}, //
+			{ID: foreign.VideoID},             // a video of another organisation
+			{Link: storetest.VideoLink(t, 8)}, // a video of another organisation
+			{ID: tracked[1].VideoID},          // video 1 a second time, this time by its id instead of its link
+			{Link: storetest.VideoLink(t, 4)}, // a video that was already stopped
+			{ID: tracked[4].VideoID},          // a video that was already stopped
 			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
 		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "the unmatched videos must be in the order of the request")
 
-		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Removed)
-		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)
+		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Removed)
+		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Removed)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		require.EqualValues(t, 5, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
-		require.False(t, storetest.VideoOf(t, other, storetest.Clip(t, 8)).Removed)
+		require.False(t, storetest.VideoOf(t, other, storetest.VideoLink(t, 8)).Removed)
 
 		unmatched, err = o.StopVideos(t.Context(), nil, true)
 		require.NoError(t, err)
@@ -78,8 +78,8 @@ func TestStopVideos_stopsNothingIfAllVideosAreRequiredAndOneIsUnknown(t *testing
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
-		refs := []store.VideoRef{{Link: storetest.Clip(t, 0)}, {Link: storetest.Clip(t, 1)}, {Link: storetest.Clip(t, 2)}}
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
+		refs := []store.VideoRef{{Link: storetest.VideoLink(t, 0)}, {Link: storetest.VideoLink(t, 1)}, {Link: storetest.VideoLink(t, 2)}}
 		unmatched, err := o.StopVideos(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
@@ -92,19 +92,19 @@ func TestStopVideos_keepsTheFetchesForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clip(t, 1))
-		storetest.Track(t, other, storetest.Clip(t, 1))
-		storetest.StopVideos(t, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.VideoLink(t, 1))
+		storetest.Track(t, other, storetest.VideoLink(t, 1))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews)
-		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.Clip(t, 1)).LatestViews)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).LatestViews)
+		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.VideoLink(t, 1)).LatestViews)
 	})
 }
 
 func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		id := storetest.Track(t, o, l)[0].VideoID
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		storetest.StopVideos(t, o, l)
@@ -119,11 +119,11 @@ func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 func TestStopVideos_keepsTheVideoStoppedIfAcknowledgeRunsConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		// The video is stopped after Acknowledge has read the subscriptions, and before Acknowledge reads the video.
-		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.StopVideos(t, s.Org(o.ID()), l) })
+		finish := storetest.RunBeforeStatement(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.StopVideos(t, s.Org(o.ID()), l) })
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
 		v := storetest.VideoOf(t, o, l)
@@ -137,16 +137,16 @@ func TestStopVideos_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
-		storetest.DeliverBy(t, db, link.TikTok, func(target queue.Target) ingest.VideoFacts {
-			return storetest.Views(map[string]int64{storetest.Clip(t, 0).ID: 100, storetest.Clip(t, 1).ID: 900}[target.ExternalID])
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
+		storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(target queue.Target) ingest.VideoFacts {
+			return storetest.Views(map[string]int64{storetest.VideoLink(t, 0).ID: 100, storetest.VideoLink(t, 1).ID: 900}[target.ExternalID])
 		})
 		someone := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		require.EqualValues(t, 1000, *storetest.AccountByLink(t, o, someone).TotalViews)
-		storetest.StopVideos(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		a := storetest.AccountByLink(t, o, someone)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.EqualValues(t, 100, *a.TotalViews)
-		require.InDelta(t, 1, *storetest.VideoOf(t, o, storetest.Clip(t, 0)).OutlierMultiplier, 1e-9)
+		require.InDelta(t, 1, *storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).OutlierMultiplier, 1e-9)
 	})
 }

@@ -54,10 +54,11 @@ type Store struct {
 	db              *db.DB
 	maxCollections  int
 	counts          *lru.Cache[listKey, int64]
+	pageStarts      *lru.Cache[pageStart, db.Position]
 	labels          *labelCache
 	sequences       *sequenceCache
 	queries         queries
-	maxSequenceRows int // a list with more rows is not kept in sequences
+	maxSequenceRows int // maximum number of rows of a list in sequences; longer lists are not kept there
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -71,6 +72,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	pageStarts, err := lru.New[pageStart, db.Position](maxPageStarts)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	labels, err := newLabelCache(maxLabelledOrgs)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -79,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
+	return &Store{Queue: queue.New(d), db: d, counts: counts, pageStarts: pageStarts, labels: labels, sequences: sequences, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 

@@ -66,14 +66,14 @@ func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n in
 	delivery, err := o.TestWebhook(t.Context(), webhook.ID, uuid.Nil)
 	require.NoError(t, err)
 	x.webhook, x.delivery = webhook.ID, delivery.ID
-	beginKey(t, o, "TrackVideo", x.key, "g")
+	reserveKey(t, o, "TrackVideo", x.key, "g")
 	return x
 }
 
 // unknownRefs returns ids, links and names that no organisation has.
 func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) references {
 	t.Helper()
-	l := storetest.Clip(t, n)
+	l := storetest.VideoLink(t, n)
 	return references{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
@@ -102,7 +102,7 @@ var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
 // readOnlyMethods are the names of the methods of Org that only read the database.
-var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
+var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "ShareOpenedAt"}
@@ -135,11 +135,11 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls must have calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the last subtest checks
+		storetest.NewOrgInAllTables(t, db) // NewOrgInAllTables also runs the SQL statements of collectors; the last subtest checks these statements
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The unknown ids are created between the ids of the other organisation and the ids of the calling organisation. So in a list that is sorted
-		// by id, an unknown id has the same place as an id of the other organisation.
+		// The unknown ids are created after the ids of the other organisation, and before the ids of the calling organisations. So a list that is
+		// sorted by id has the unknown ids and the ids of the other organisation before the ids of the caller.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
@@ -159,7 +159,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
-			db.Clock.Advance(time.Second) // so that a method that stores the current time changes rows
+			db.Clock.Advance(time.Second) // otherwise a method that stores the current time would store the old value again
 			return a
 		}
 		readers := newCallers()
@@ -179,7 +179,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation must not change", name, i)
 				}
 				if !slices.Contains(methodsWithoutIDs, name) && own == want {
-					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: known ids must give another answer than unknown ids, or must change rows", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: known and unknown ids have the same answer, so the call with known ids must change rows", name, i)
 				}
 			}
 		}
@@ -195,7 +195,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 						continue
 					}
 					mutants++
-					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Without, m.Text)
+					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Removed, m.Text)
 				}
 			}
 			require.Greater(t, mutants, len(statements)/2, "storetest.Mutants must return enough statements without a condition")

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org, by the method's name. A call passes ids, links and names to the method. They come from mine if they
-// must belong to the calling organisation. They come from x if they can belong to another organisation.
+// tenantCalls has calls of every method of Org, with the method's name as the key. Each call takes ids, links and names from its last two
+// arguments, x and mine. The values in x can belong to another organisation. The values in mine belong to the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -29,15 +29,15 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"Videos": {
-		newVideosCall(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
-		newVideosCall(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
-		newVideosCall(func(q *store.VideoQuery, x references) {
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.video}
 		}),
 	},
@@ -94,18 +94,14 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, a)
 		},
 	},
-	"Accounts": {
-		newAccountsCall(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
-		newAccountsCall(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
-		newAccountsCall(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
-		newAccountsCall(func(q *store.AccountQuery, x references) {
+	"ListAccounts": {
+		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
+		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
+		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
+		functionThatListsAccounts(func(q *store.AccountQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
 		}),
 	},
-	"AccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
-		return newAnswer(err, page)
-	}},
 	"WithRememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		page, err := o.WithRememberedVersion().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		return newAnswer(err, page.Videos)
@@ -136,10 +132,6 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		q := storetest.OrderedBy("created_at", true)
 		q.Collections = []string{x.name, x.collection.String()}
 		list, err := o.ListVideos(ctx, q)
-		return rowsOf(list, err)
-	}},
-	"ListAccounts": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		list, err := o.ListAccounts(ctx, store.AccountQuery{CollectionID: &x.collection, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
 	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ references) answer {
@@ -186,12 +178,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, c)
 	}},
 	"Collections": {
-		newCollectionsCall(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
-		newCollectionsCall(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
-		newCollectionsCall(func(q *store.CollectionQuery, x references) {
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
 			q.Roots, q.Order.Column, q.Window.After = true, "video_count", &store.Position{Value: "1", ID: x.collection}
 		}),
-		newCollectionsCall(func(q *store.CollectionQuery, x references) {
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
 			q.Order.Column, q.Window.After = "account_count", &store.Position{Value: "1", ID: x.collection}
 		}),
 	},
@@ -205,7 +197,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, c)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			c, err := o.UpdateCollection(ctx, mine.collection, patchOfParent(&x.collection))
+			c, err := o.UpdateCollection(ctx, mine.collection, patchWithParent(&x.collection))
 			return newAnswer(err, c)
 		},
 	},
@@ -347,8 +339,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		n, err := o.DeleteExpiredEvents(ctx)
 		return newAnswer(err, n)
 	}},
-	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
+	"ReserveKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		k, err := o.ReserveKey(ctx, "TrackVideo", x.key, []byte("f"))
 		return newAnswer(err, k)
 	}},
 	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
@@ -380,11 +372,11 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 	if err != nil {
 		return newAnswer(err, nil)
 	}
-	return newAnswer(nil, list.Rows)
+	return newAnswer(nil, list.Rows, list.Total)
 }
 
-// newVideosCall returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
-func newVideosCall(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// functionThatListsVideos returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
+func functionThatListsVideos(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
@@ -394,18 +386,18 @@ func newVideosCall(addConditions func(*store.VideoQuery, references)) func(conte
 	}
 }
 
-// newAccountsCall returns a function that calls Org.Accounts. The function addConditions adds conditions to the query.
-func newAccountsCall(addConditions func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// functionThatListsAccounts returns a function that calls Org.ListAccounts. The function addConditions adds conditions to the query.
+func functionThatListsAccounts(addConditions func(*store.AccountQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)
-		page, err := o.Accounts(ctx, q)
-		return newAnswer(err, page)
+		list, err := o.ListAccounts(ctx, q)
+		return rowsOf(list, err)
 	}
 }
 
-// newCollectionsCall returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
-func newCollectionsCall(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
+// functionThatListsCollections returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
+func functionThatListsCollections(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)

@@ -15,7 +15,7 @@ import (
 type Thumbnail struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
-	URL        string        // address of the picture, as a source gave it last
+	URL        string        // the latest address of the picture that a source gave
 	Attempts   int           // number of times that DueThumbnails has returned this address
 	NextAt     *db.Instant   // when the picture is fetched next; nil if it is not fetched any more
 }
@@ -70,7 +70,7 @@ func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, erro
 	}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		found = nil
-		if err := tx.Raw(due+db.SkipLockedOf(tx, "thumbnails"), now, limit).Scan(&found).Error; err != nil {
+		if err := tx.Raw(due+db.ForUpdateSkipLocked(tx, "thumbnails"), now, limit).Scan(&found).Error; err != nil {
 			return err
 		}
 		for i := range found {

@@ -41,7 +41,7 @@ func TestThumbnails_areTriedFourTimesAtGrowingIntervals(t *testing.T) {
 		require.InDeltaSlice(t, []float64{0, 1.0 / 6, 5.0 / 6, 3.5}, hours, 0.01)
 
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{old}))
-		require.Empty(t, dueThumbnails(t, db, 10), "an address must not be tried again after its last attempt")
+		require.Empty(t, dueThumbnails(t, db, 10), "an address that was tried four times must not be tried again")
 		fresh := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/new.jpeg"}
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{fresh}))
 		require.Equal(t, []string{fresh.URL}, dueThumbnails(t, db, 10))

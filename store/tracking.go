@@ -26,10 +26,11 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many videos are fetched with the highest priority, the interactive lane, in the order of Links. The other videos are also
-	// due immediately, but with the lower priority Lane.
+	// Immediate is the number of videos that are fetched with the highest priority, the interactive lane: the first videos in Links. The other videos
+	// are also due immediately, but with the lower priority Lane.
 	Immediate int
-	// Enqueue is how many videos are added to the fetch queue, in the order of Links. The other videos are saved as pending and are not fetched.
+	// Enqueue is the number of videos that are added to the fetch queue: the first videos in Links. The other videos are saved as pending and are not
+	// fetched.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -44,7 +45,7 @@ type Tracked struct {
 	VideoID  uuid.UUID
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
-	Pending  bool // the video is saved but not fetched, because of this request or of an earlier one
+	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
 }
 
 // Track tracks videos and returns a result for each link, in the order of the links. A stopped video is tracked again and keeps its id.
@@ -152,8 +153,9 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, t.updateSums(t.Tx, t.accountsOf(restarted))
 }
 
-// trackStoredVideos marks those videos of a request that are already stored as tracked by their own links. It returns the result of each link,
-// which is the zero value if the link's video is not stored. It also returns the videos that were stopped and are now tracked again.
+// trackStoredVideos handles the links of a request whose videos are already stored. It marks each of these videos as tracked by its own link. It
+// returns one result for each link of the request, which is the zero value if the link's video is not stored. It also returns the videos that were
+// stopped and are now tracked again.
 func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
@@ -198,15 +200,15 @@ func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUI
 // tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
-	pending bool // the stopped video is saved as pending and not fetched; can be true only if the video was stopped before
+	pending bool // the video is tracked again, but is not fetched yet; false if again is false
 }
 
-// changedColumns returns the new values of the columns of the table videos that change, by column name.
+// changedColumns returns the new value of each column that changes, with the name of the column as the key.
 func (c videoChange) changedColumns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
 		columns["removed"], columns["pending"] = false, c.pending
-		columns = AddStartedState(columns)
+		columns = setPendingStatus(columns)
 	}
 	return columns
 }
@@ -302,8 +304,8 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 	return entries
 }
 
-// VideoEntry returns the entry with which a video is added to the fetch queue, due now. If the video was stopped and is tracked again, the field
-// Removed of v must still be true.
+// VideoEntry returns the entry that adds a video to the fetch queue. The entry is due at the time in the parameter now. If a stopped video is
+// tracked again, the caller must pass the video with its old field values, in which Removed is true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
@@ -321,7 +323,7 @@ func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video) error {
 	for i := range stopped {
 		ids[i] = stopped[i].ID
 	}
-	if err := db.Scoped(tx, "videos", org).Where("videos.id IN ?", ids).Updates(AddStartedState(map[string]any{"removed": false})).Error; err != nil {
+	if err := db.Scoped(tx, "videos", org).Where("videos.id IN ?", ids).Updates(setPendingStatus(map[string]any{"removed": false})).Error; err != nil {
 		return err
 	}
 	return tx.Exec("UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?", len(ids), len(ids), org).Error
@@ -372,8 +374,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions, recomputes the statistics of accounts, and
-// updates the totals of the organisation. The parameter accounts must include the accounts of all these videos.
+// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions, recomputes the statistics of their accounts, and
+// updates the totals of the organisation. The caller passes these accounts, and may pass others too.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
@@ -389,7 +391,7 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
 		update = tx.Model(&videos).Clauses(clause.Returning{})
 	}
-	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(addStoppedState(map[string]any{"removed": true, "pending": false}))
+	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
 		return stopped.Error
 	}
@@ -406,7 +408,7 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 }
 
 // updateSums recomputes the statistics of accounts after some of their videos were stopped or tracked again. It then writes today's points of the
-// accounts and of the organisation. Before, the caller must have corrected the organisation's totals.
+// accounts and of the organisation. The caller must correct the organisation's totals before it calls updateSums.
 func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
 	today := o.s.db.Now().Day()
 	if len(accounts) > 0 {
@@ -414,7 +416,7 @@ func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
 			return err
 		}
 	}
-	return db.RunWrites(tx, OrganisationDayWrites(tx, []uuid.UUID{o.id}, today)...)
+	return db.RunWrites(tx, StatementsForOrganisationDays(tx, []uuid.UUID{o.id}, today)...)
 }
 
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no

@@ -59,7 +59,7 @@ func TestTrack_returnsResultsInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := append(storetest.Clips(t, 5), storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ"), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		links := append(storetest.VideoLinks(t, 5), storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ"), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
 		known := storetest.Track(t, o, links[1], links[5])
 		rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 		for i, got := range storetest.Track(t, o, links...) {
@@ -73,7 +73,7 @@ func TestTrack_returnsResultsInTheOrderOfTheLinks(t *testing.T) {
 func TestTrack_resumesAStoppedVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		first := storetest.Track(t, o, l)[0]
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(100)))
 		storetest.StopVideos(t, o, l)
@@ -106,11 +106,11 @@ func TestTrack_updatesTheNumberOfVideosImmediately(t *testing.T) {
 			require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos, tracked)
 		}
 		totals(0, 0)
-		storetest.Track(t, o, storetest.Clips(t, 7)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 7)...)
 		totals(7, 0)
-		storetest.StopVideos(t, o, storetest.Clips(t, 3)...)
+		storetest.StopVideos(t, o, storetest.VideoLinks(t, 3)...)
 		totals(4, 3)
-		storetest.Track(t, o, storetest.Clips(t, 9)...) // three of the nine videos are resumed, four are already tracked, two are new
+		storetest.Track(t, o, storetest.VideoLinks(t, 9)...) // three of the nine videos are resumed, four are already tracked, two are new
 		totals(9, 0)
 	})
 }
@@ -131,9 +131,9 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		cats := storetest.Collection(t, o, "Cats", nil)
 		dogs := storetest.Collection(t, o, "Dogs", nil)
 		storetest.Collection(t, o, "Birds", &cats.ID) // this collection is not a root collection, so Track creates a root collection with the same name
-		already := storetest.Track(t, o, storetest.Clip(t, 0))[0]
+		already := storetest.Track(t, o, storetest.VideoLink(t, 0))[0]
 
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
 			CollectionNames: []string{"Dogs", "Birds", "Birds", "dogs"}, CreatedBy: token, Enqueue: 2})
 		require.NoError(t, err)
 
@@ -146,7 +146,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
 			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must also be added to the collections")
 		}
-		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.Clip(t, 0)).ID)
+		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID)
 
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
 		require.Equal(t, dogs.ID, page.Collections[2].ID, "the existing collection must be used")
 
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionNames: []string{"Birds"}})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionNames: []string{"Birds"}})
 		require.NoError(t, err)
 		page, err = o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		mine, foreign, unknown := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, other, "Foreign", nil), store.NewID()
 
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{unknown, mine.ID, foreign.ID},
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{unknown, mine.ID, foreign.ID},
 			CollectionNames: []string{"Fresh"}, Immediate: 2, Enqueue: 2})
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
@@ -191,7 +191,7 @@ func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 64
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		tracked, errs := make([]store.Tracked, requests), make([]error, requests)
 		var wg sync.WaitGroup
 		for i := range requests {
@@ -230,10 +230,10 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 		var wg sync.WaitGroup
 		fresh, errs := make([]int, requests), make([]error, requests)
 		for i := range requests {
-			links := storetest.Clips(t, pool)
+			links := storetest.VideoLinks(t, pool)
 			rand.Shuffle(pool, func(a, b int) { links[a], links[b] = links[b], links[a] })
 			if i == 0 {
-				links = storetest.Clips(t, pool)
+				links = storetest.VideoLinks(t, pool)
 			} else {
 				links = links[:size]
 			}
@@ -272,7 +272,7 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 		first := 0
 		for _, n := range []int{1, 50, 500} {
 			o := storetest.NewOrg(t, db)
-			r := store.TrackRequest{Links: storetest.ClipsFrom(t, first, n), Lane: queue.LanePremium, Enqueue: n}
+			r := store.TrackRequest{Links: storetest.VideoLinksFrom(t, first, n), Lane: queue.LanePremium, Enqueue: n}
 			first += n
 			count := func(what string, f func() error) {
 				db.Guard.Statements()
@@ -312,13 +312,13 @@ func TestTrack_doesNotChangeTheVersionOfTheLabelsIfNoCollectionIsGiven(t *testin
 			_, err := o.Track(t.Context(), r)
 			require.NoError(t, err)
 		}
-		track(store.TrackRequest{Links: storetest.Clips(t, 1), CollectionNames: []string{"Launch"}})
+		track(store.TrackRequest{Links: storetest.VideoLinks(t, 1), CollectionNames: []string{"Launch"}})
 		before, labels := version()
-		track(store.TrackRequest{Links: storetest.ClipsFrom(t, 1, 1)})
+		track(store.TrackRequest{Links: storetest.VideoLinksFrom(t, 1, 1)})
 		after, same := version()
 		require.Greater(t, after, before)
 		require.Equal(t, labels, same)
-		track(store.TrackRequest{Links: storetest.ClipsFrom(t, 2, 1), CollectionNames: []string{"Launch"}})
+		track(store.TrackRequest{Links: storetest.VideoLinksFrom(t, 2, 1), CollectionNames: []string{"Launch"}})
 		_, raised := version()
 		require.Greater(t, raised, labels)
 	})
@@ -328,7 +328,7 @@ func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *te
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := storetest.Clips(t, 9)
+		links := storetest.VideoLinks(t, 9)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LaneBasic, Immediate: 2, Enqueue: 6})
 		require.NoError(t, err)
 		for i, l := range links {
@@ -353,10 +353,10 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
 		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-		storetest.StopVideos(t, o, storetest.Clip(t, 7)) // this pending video is stopped, so it must not be scheduled
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 7)) // this pending video is stopped, so it must not be scheduled
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
@@ -366,8 +366,8 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		require.Len(t, storetest.DueTargets(t, db), 7)
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 7, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 6)).LatestViews)
-		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 7)).LatestViews)
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 6)).LatestViews)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).LatestViews)
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "the second call must change nothing")
 	})

@@ -37,7 +37,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			name string
 			do   func() error
 		}{
-			{"track videos", func() error { videoID = storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID; return nil }},
+			{"track videos", func() error { videoID = storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID; return nil }},
 			{"collect videos", func() error {
 				require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 				return nil
@@ -77,7 +77,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
 			{"change the subscription", func() error { return db.SetSubscription(ctx, o.ID(), store.SubscriptionNone) }},
 			{"import", func() error {
-				_, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: storetest.Clip(t, 9)}}, false)
+				_, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: storetest.VideoLink(t, 9)}}, false)
 				return err
 			}},
 			{"load", func() error {
@@ -112,7 +112,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
 		o := s.Org(storetest.NewOrg(t, db).ID())
-		links := storetest.Clips(t, 64)
+		links := storetest.VideoLinks(t, 64)
 		var made atomic.Int64
 		var all sync.WaitGroup
 		for i := range links {

@@ -111,12 +111,12 @@ type VideoQuery struct {
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
 	Link            *link.Link   // the link of the video
-	UploadedFrom    *db.Date     // first upload day
-	UploadedTo      *db.Date     // last upload day
-	UpdatedFrom     *db.Instant  // earliest time of the last fetch
-	UpdatedTo       *db.Instant  // latest time of the last fetch
+	UploadedFrom    *db.Date     // the video was uploaded on this day or later
+	UploadedTo      *db.Date     // the video was uploaded on this day or earlier
+	UpdatedFrom     *db.Instant  // the last fetch was at this time or later
+	UpdatedTo       *db.Instant  // the last fetch was at this time or earlier
 	Shop            *bool        // true selects only ads for a shop; false selects only other videos
-	ShopProduct     bool         // only ads for a shop that have a product id
+	ShopProduct     bool         // true selects only videos that are ads for a shop and have a product id
 	HasMetrics      *bool        // if true, only videos that were fetched at least once; if false, only videos that were never fetched
 	Collections     []string     // names or ids of collections; at least one of them contains the video
 	CollectionID    *uuid.UUID   // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
@@ -173,14 +173,14 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
 	matching := o.matchingVideos(ctx, query).Session(&gorm.Session{})
-	if _, ok := o.RememberedVersion(); !ok && query.canReadWithVersion() {
-		return o.listVideosAndVersion(ctx, query, matching, spec)
+	if _, ok := o.RememberedVersion(); !ok && query.fitsOneRoundTrip() {
+		return o.listVideosInOneRoundTrip(ctx, query, matching, spec)
 	}
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	spec.Complete = o.AtVersion(v).completeVideos
+	spec.Complete = o.AtVersion(v).fillVideoFields
 	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
@@ -207,18 +207,18 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		}
 		spec.Unchanged = o.unchangedSince(v)
 	}
-	return db.ReadList(ctx, o.s.db, inOrder, spec, query.Order, query.Window)
+	return readList(ctx, o, v, inOrder, spec, query.Order, query.Window)
 }
 
 // usualRows is the number of rows for which memory is allocated at first, if the number of rows of a list is not known yet.
 const usualRows = 100
 
-// canReadWithVersion returns true if the version and the videos of a query can be read in one round trip.
-func (q VideoQuery) canReadWithVersion() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
+// fitsOneRoundTrip returns true if the version and the videos of a query can be read in one round trip.
+func (q VideoQuery) fitsOneRoundTrip() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
 
-// listVideosAndVersion returns a list of the videos that the given query selects. It reads the videos and the version of the organisation's data in
-// one round trip to the database.
-func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
+// listVideosInOneRoundTrip returns a list of the videos that the given query selects. It reads the videos and the version of the organisation's data
+// in one round trip to the database.
+func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(&v))
 	spec.Expected = func() int64 {
@@ -228,7 +228,7 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 		return v.videos + v.stopped
 	}
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(v).completeVideos(ctx, videos, maxBytes)
+		return o.AtVersion(v).fillVideoFields(ctx, videos, maxBytes)
 	}
 	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
@@ -265,9 +265,9 @@ func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeVideos sets the fields of videos that are not columns of the table. It returns the number of completed videos, and the number of bytes
-// that their labels take in JSON. If the labels of all videos take more than maxBytes, the last videos may be left out.
-func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+// fillVideoFields sets those fields of videos that are not columns of the table. It returns the number of videos whose fields were set, and the
+// number of bytes that their labels take in JSON. If the labels of all videos together take more than maxBytes, the last videos may be left out.
+func (o *Org) fillVideoFields(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
 		videos[i].setStatusAt(now)
@@ -275,7 +275,7 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 	return o.labelVideos(ctx, videos, maxBytes)
 }
 
-// videoCompleter returns a function that does the same as completeVideos for a single video. It returns nil if the labels of the given version
+// videoCompleter returns a function that does the same as fillVideoFields for a single video. It returns nil if the labels of the given version
 // are not in memory.
 func (o *Org) videoCompleter(v Version) func(*Video) {
 	cached := o.s.labels.peek(o.id, v.labels)
@@ -359,7 +359,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	if len(found) == 0 {
 		return Video{}, db.NotFound("video", ref.String())
 	}
-	_, _, err = o.AtVersion(v).completeVideos(ctx, found, 0)
+	_, _, err = o.AtVersion(v).fillVideoFields(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 

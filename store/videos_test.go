@@ -231,7 +231,7 @@ func (lib library) randomQuery(t *rapid.T) store.VideoQuery {
 		Shop: randomOptional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: randomOptional(t, "has metrics", true, false),
 		Hashtag: randomOptional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: randomOptional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
 		IncludeRemoved: rapid.Bool().Draw(t, "include removed"),
-		Order:          store.Order{Column: rapid.SampledFrom(orderColumns()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
+		Order:          store.Order{Column: rapid.SampledFrom(sortableVideoColumns()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
 		CollectionID:   randomOptional(t, "collection", lib.ids...),
 	}
 	if names := randomOptional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
@@ -240,7 +240,8 @@ func (lib library) randomQuery(t *rapid.T) store.VideoQuery {
 	return q
 }
 
-func orderColumns() []string {
+// sortableVideoColumns returns the names of the columns by which videos can be ordered, in alphabetical order.
+func sortableVideoColumns() []string {
 	var columns []string
 	for c := range store.VideoOrders {
 		columns = append(columns, c)
@@ -282,9 +283,9 @@ func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCu
 func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // data of another organisation, which no query may return
+		storetest.NewOrgInAllTables(t, db) // data of another organisation, which no query may return
 		lib := newLibrary(t, db)
-		for _, column := range orderColumns() {
+		for _, column := range sortableVideoColumns() {
 			for _, descending := range []bool{false, true} {
 				q := store.VideoQuery{IncludeRemoved: true, Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 				page := storetest.ListVideos(t, lib.org, q)
@@ -319,7 +320,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := storetest.Clips(t, 12)
+		links := storetest.VideoLinks(t, 12)
 		for _, l := range links {
 			storetest.Track(t, o, l)
 			db.Clock.Advance(time.Second)
@@ -336,7 +337,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 				break
 			}
 			q.Window.After = page.Next
-			storetest.Track(t, o, storetest.Clip(t, 100+i))                         // the new video comes before the videos that were already read
+			storetest.Track(t, o, storetest.VideoLink(t, 100+i))                    // the new video comes before the videos that were already read
 			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
 			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page; the next page begins after this video
 		}
@@ -347,12 +348,12 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	})
 }
 
-func TestVideos_returnsTheSamePageNearTheEndIfVideosChangeAfterTheTotalWasRead(t *testing.T) {
+func TestVideos_returnsTheRightPageIfTheTotalIsOutdated(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(t *testing.T, o *store.Org, links []link.Link){
 		"no change": func(*testing.T, *store.Org, []link.Link) {},
 		"a new video": func(t *testing.T, o *store.Org, _ []link.Link) {
-			storetest.Track(t, o, storetest.Clip(t, 1000))
+			storetest.Track(t, o, storetest.VideoLink(t, 1000))
 		},
 		"a stopped video": func(t *testing.T, o *store.Org, links []link.Link) {
 			storetest.StopVideos(t, o, links[len(links)-1])
@@ -363,7 +364,7 @@ func TestVideos_returnsTheSamePageNearTheEndIfVideosChangeAfterTheTotalWasRead(t
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o := storetest.NewOrg(t, db)
-				links := storetest.Clips(t, 450)
+				links := storetest.VideoLinks(t, 450)
 				for _, l := range links {
 					storetest.Track(t, o, l)
 					db.Clock.Advance(time.Second)
@@ -387,7 +388,7 @@ func TestVideos_returnsAnEmptyPageAfterTheLastVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		q := storetest.OrderedBy("created_at", true)
 		q.Window.Offset = 3
 		page := storetest.ListVideos(t, o, q)
@@ -429,7 +430,7 @@ func TestVideos_returnsAllLabelsOnAPageOfMoreThan1000Videos(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const many = 1001 // one more than the maximum number of ids in a SQL statement
 		o := storetest.NewOrg(t, db)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, many), CollectionNames: []string{"b", "a"}})
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, many), CollectionNames: []string{"b", "a"}})
 		require.NoError(t, err)
 		videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos
 		require.Len(t, videos, many)
@@ -445,10 +446,10 @@ func TestTrackedVideoIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL), storetest.Clip(t, 2))
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 3))
-		storetest.StopVideos(t, o, storetest.Clip(t, 2))
-		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
+		tracked := storetest.Track(t, o, storetest.VideoLink(t, 1), storetest.ParseLink(t, storetest.YouTubeURL), storetest.VideoLink(t, 2))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 3))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 2))
+		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.VideoLink(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.VideoLink(t, 2), storetest.VideoLink(t, 1), storetest.VideoLink(t, 1)})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
 		ids, err = o.TrackedVideoIDs(t.Context(), nil)

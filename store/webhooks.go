@@ -36,7 +36,7 @@ type DisabledReason string
 const (
 	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled the webhook
 	DisabledGone      DisabledReason = "gone"       // the server of the webhook answered with status 410
-	DisabledFailing   DisabledReason = "failing"    // all attempts during at least DisableAfter failed
+	DisabledFailing   DisabledReason = "failing"    // all attempts failed, and the first of them was at least DisableAfter ago
 )
 
 // Webhook is an endpoint to which the events of an organisation are sent.
@@ -205,8 +205,8 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 // RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook or ErrNotFound. For PreviousSecretLife, deliveries
 // are also signed with the previous secret.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already replaced the secret, the
-// caller never received the new secret. Only that secret is then replaced, and PreviousSecret stays the same.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a new secret, the
+// caller did not receive it. RotateWebhookSecret then replaces the secret of the earlier attempt, and does not change PreviousSecret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -229,8 +229,8 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 // TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for an
 // unknown id, and ErrWebhookDisabled if the webhook is disabled.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request made the delivery, TestWebhook
-// only returns it.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the delivery, TestWebhook
+// returns this delivery and makes no other.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
@@ -257,9 +257,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery with the id effectID, an
-// earlier attempt of the same request made it, and enabledWebhook also returns this delivery. Otherwise it returns ErrWebhookDisabled for a disabled
-// webhook.
+// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook already has a delivery with the id
+// effectID, enabledWebhook also returns this delivery, which an earlier attempt of the same request made. If there is no such delivery and the
+// webhook is disabled, enabledWebhook returns ErrWebhookDisabled.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
@@ -278,11 +278,11 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have the
-// same event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled.
+// ReplayDelivery sends the event of an earlier delivery again. It makes and returns a new delivery with the same event id. It returns ErrNotFound for
+// an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request made the new delivery,
-// ReplayDelivery only returns it.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the new delivery,
+// ReplayDelivery returns this delivery and makes no other.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// packed is a file to pack into an archive.
-type packed struct {
+// archiveFile is a file that is added to an archive.
+type archiveFile struct {
 	name string // name in the archive
 	path string // file on disk
 	mode int64
@@ -22,12 +22,12 @@ type packed struct {
 // other systems.
 func (r *release) writeArchive(t target, folder string) (err error) {
 	name := fmt.Sprintf("reeltally_%s_%s_%s", r.version, t.system, t.architecture)
-	var files []packed
+	var files []archiveFile
 	for _, program := range programs {
-		files = append(files, packed{name + "/" + t.fileName(program), filepath.Join(folder, t.fileName(program)), 0o755})
+		files = append(files, archiveFile{name + "/" + t.fileName(program), filepath.Join(folder, t.fileName(program)), 0o755})
 	}
 	for _, document := range []string{"LICENSE", "README.md", "SECURITY.md"} {
-		files = append(files, packed{name + "/" + document, filepath.Join(r.source, document), 0o644})
+		files = append(files, archiveFile{name + "/" + document, filepath.Join(r.source, document), 0o644})
 	}
 	pack, suffix := r.writeTar, ".tar.gz"
 	if t.system == "windows" {
@@ -41,7 +41,7 @@ func (r *release) writeArchive(t target, folder string) (err error) {
 	return pack(out, files)
 }
 
-func (r *release) writeTar(out io.Writer, files []packed) error {
+func (r *release) writeTar(out io.Writer, files []archiveFile) error {
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *release) writeTar(out io.Writer, files []packed) error {
 }
 
 // addToTar adds a file to a tar archive. ownerID is the id of the file's owner and group in the archive.
-func (r *release) addToTar(archive *tar.Writer, file packed, ownerID int) error {
+func (r *release) addToTar(archive *tar.Writer, file archiveFile, ownerID int) error {
 	info, err := os.Stat(file.path)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *release) addToTar(archive *tar.Writer, file packed, ownerID int) error 
 	return copyFile(archive, file.path)
 }
 
-func (r *release) writeZip(out io.Writer, files []packed) error {
+func (r *release) writeZip(out io.Writer, files []archiveFile) error {
 	archive := zip.NewWriter(out)
 	for _, file := range files {
 		header := zip.FileHeader{Name: file.name, Method: zip.Deflate, Modified: r.time}

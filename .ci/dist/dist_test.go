@@ -85,8 +85,8 @@ func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 			t.Errorf("the archive must have the file %s with the time of the commit, %s, but has %+v", name, r.time, header)
 		}
 	}
-	requireProgramRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
-	requireUpCommandWorks(t, filepath.Join(out, archive+".tar.gz"), r)
+	requireVersionAndNoBuildPath(t, filepath.Join(unpacked, "reeltally"), r.version)
+	testReadmeCommands(t, filepath.Join(out, archive+".tar.gz"), r)
 
 	var bom cdx.BOM
 	decodeJSONFile(t, filepath.Join(out, "sbom.cdx.json"), &bom)
@@ -139,8 +139,9 @@ func decodeJSONFile(t *testing.T, path string, into any) {
 	}
 }
 
-// requireProgramRuns fails the test if the program does not print its version, or if its file contains the path of the repository.
-func requireProgramRuns(t *testing.T, program, version string) {
+// requireVersionAndNoBuildPath fails the test if the program does not print its version, or if its file contains the path of the repository on
+// the machine that built it.
+func requireVersionAndNoBuildPath(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(requireValue[[]byte](t)(exec.Command(program, "version").Output()))
 	if printed != "reeltally "+version+"\n" {
@@ -152,14 +153,14 @@ func requireProgramRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUpCommandWorks copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
+// testReadmeCommands copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
 // and start `reeltally up`. The API must then answer a request that carries the printed token. At SIGINT, the program must stop.
-func requireUpCommandWorks(t *testing.T, archive string, r release) {
+func testReadmeCommands(t *testing.T, archive string, r release) {
 	t.Helper()
 	_, commands, _ := strings.Cut(string(requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
 	commands, _, _ = strings.Cut(commands, "```")
 	if !strings.Contains(commands, "\n./reeltally up ") || !strings.Contains(commands, "_linux_amd64.tar.gz ") {
-		t.Fatalf("the first commands of README.md do not start reeltally up from an archive:\n%s", commands)
+		t.Fatalf("the first commands of README.md must unpack an archive and run `./reeltally up`:\n%s", commands)
 	}
 	folder := t.TempDir()
 	packed := requireValue[[]byte](t)(os.ReadFile(archive))
@@ -225,9 +226,9 @@ func requireImage(t *testing.T, out string, r release) {
 	defer func() { _ = content.Close() }()
 	entries := extractTar(t, content, folder)
 	if data := entries["data/"]; data == nil || data.Uid != user {
-		t.Errorf("the image must have a folder data that belongs to the user %d, but has %+v", user, data)
+		t.Errorf("the image must have the folder `data/`, and user %d must own it; its tar header is %+v", user, data)
 	}
-	requireProgramRuns(t, filepath.Join(folder, "reeltally"), r.version)
+	requireVersionAndNoBuildPath(t, filepath.Join(folder, "reeltally"), r.version)
 	if config.Healthcheck == nil || !slices.Equal(config.Healthcheck.Test, []string{"CMD", "/reeltally", "healthcheck"}) {
 		t.Fatalf("the health check of the image must be `/reeltally healthcheck`, but is %+v", config.Healthcheck)
 	}
@@ -237,7 +238,7 @@ func requireImage(t *testing.T, out string, r release) {
 	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		health := exec.Command(filepath.Join(folder, config.Healthcheck.Test[1]), config.Healthcheck.Test[2], server.URL+"/readyz")
 		if out, err := health.CombinedOutput(); (err == nil) != (status == http.StatusOK) {
-			t.Errorf("the server answered with status %d, and the health check ended with the wrong result, the error %v: %s", status, err, out)
+			t.Errorf("the result of the health check is wrong: server status %d, error %v, output: %s", status, err, out)
 		}
 	}
 }

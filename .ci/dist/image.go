@@ -99,7 +99,7 @@ func (r *release) layerContent(i image) ([]byte, error) {
 		}
 	}
 	for _, program := range programs {
-		if err := r.addToTar(archive, packed{program, filepath.Join(i.folder, i.fileName(program)), 0o755}, 0); err != nil {
+		if err := r.addToTar(archive, archiveFile{program, filepath.Join(i.folder, i.fileName(program)), 0o755}, 0); err != nil {
 			return nil, err
 		}
 	}

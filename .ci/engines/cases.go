@@ -72,7 +72,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	}
 	byName := map[testName]testCase{}
 	for t, outcome := range o {
-		name, engine := splitEngine(t.name, engines)
+		name, engine := splitTestName(t.name, engines)
 		if engine == "" || parents[t] {
 			continue
 		}
@@ -95,9 +95,9 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// splitEngine splits TestVideos/sqlite into TestVideos/* and sqlite. If the name of the test contains no database engine, it returns the
+// splitTestName splits the test name TestVideos/sqlite into TestVideos/* and the engine sqlite. If the name of the test contains no database engine, it returns the
 // name unchanged, and an empty engine.
-func splitEngine(name string, engines []string) (generic, engine string) {
+func splitTestName(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
 		if slices.Contains(engines, part) {
@@ -108,8 +108,8 @@ func splitEngine(name string, engines []string) (generic, engine string) {
 	return name, ""
 }
 
-// checkSkipped returns an error that lists the skipped tests. If skipped tests are allowed, it prints only their number.
-func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
+// checkForSkippedTests returns an error that lists the skipped tests. If skipped tests are allowed, it prints only their number.
+func checkForSkippedTests(w io.Writer, o outcomes, allowed bool) error {
 	var names []string
 	for t, outcome := range o {
 		if outcome == skipped {

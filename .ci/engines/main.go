@@ -3,14 +3,14 @@
 //
 //	go test -json ./... | go run ./.ci/engines
 //
-// A test case is a test with the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows its name
-// with * instead of the engine. If a test has subtests, only its innermost subtests are test cases.
+// A test case is a test without subtests, such as TestVideos_list/sqlite/empty. One part of its name is an engine. The table shows * instead
+// of the engine: TestVideos_list/*/empty.
 //
 // The exit status is 1 if a test failed or was skipped, if a test case did not run on every engine, or if there is no test case. Two flags
 // change this:
 //
-//   - With -short, skipped tests are allowed, because `go test -short` skips tests.
-//   - With -part, which says that only a part of the tests ran, the exit status is 1 only for failed or skipped tests. No table is printed.
+//   - -short allows skipped tests.
+//   - -part is for a run of only some tests. The command then does not compare the engines, and prints no table.
 package main
 
 import (
@@ -36,8 +36,8 @@ type options struct {
 
 func main() {
 	engines := flag.String("engines", "sqlite,postgres", "comma-separated engines on which every case must run")
-	part := flag.Bool("part", false, "only a part of the tests ran: do not check that every case ran on every engine")
-	short := flag.Bool("short", false, "say that the tests ran with -short, so that some tests may be skipped")
+	part := flag.Bool("part", false, "set if only a part of the tests ran; a case then need not run on every engine")
+	short := flag.Bool("short", false, "set if the tests ran with -short; skipped tests are then allowed")
 	flag.Parse()
 	o := options{short: *short}
 	if !*part {
@@ -99,7 +99,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	if err := <-broken; err != nil {
 		return fmt.Errorf("cannot read the events of go test: %w", err)
 	}
-	failures := errors.Join(p.close(), checkSkipped(w, o, opts.short))
+	failures := errors.Join(p.close(), checkForSkippedTests(w, o, opts.short))
 	if len(opts.engines) == 0 {
 		return failures
 	}

@@ -29,8 +29,8 @@ func runGoTest(t *testing.T, opts options, body string) (output string, err erro
 	return out.String(), err
 }
 
-// runEvents passes events of `go test -json`, one on each line, to the command. It returns the output and the error of the command.
-func runEvents(opts options, events ...string) (output string, err error) {
+// runCommandOnEvents passes events of `go test -json`, one on each line, to the command. It returns the output and the error of the command.
+func runCommandOnEvents(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)
 	return out.String(), err
@@ -93,7 +93,7 @@ func TestA(t *testing.T) {
 		require.Equal(t, []string{"-", "ok"}, tableRow(t, table, "TestA/*/y"))
 	})
 
-	t.Run("cases were skipped, failed and panicked", func(t *testing.T) {
+	t.Run("one case was skipped, one failed and one panicked", func(t *testing.T) {
 		t.Parallel()
 		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
@@ -126,7 +126,7 @@ func TestC(t *testing.T) {
 		require.ErrorContains(t, err, "skipped tests:\n  toy TestA")
 	})
 
-	t.Run("skipped tests in short mode", func(t *testing.T) {
+	t.Run("short mode allows skipped tests", func(t *testing.T) {
 		t.Parallel()
 		short := both
 		short.short = true
@@ -159,7 +159,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 
 	t.Run("a test did not end", func(t *testing.T) {
 		t.Parallel()
-		_, err := runEvents(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
+		_, err := runCommandOnEvents(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
 		require.ErrorContains(t, err, "TestA/*, sqlite: did not end")
 	})
 
@@ -169,7 +169,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 		for _, action := range []string{"run", "fail", "run", "pass"} {
 			events = append(events, `{"Action":"`+action+`","Package":"toy","Test":"TestA/sqlite"}`)
 		}
-		_, err := runEvents(both, events...)
+		_, err := runCommandOnEvents(both, events...)
 		require.ErrorContains(t, err, "TestA/*, sqlite: failed")
 	})
 }
@@ -184,7 +184,7 @@ func TestRun_printsWhatGoTestPrints(t *testing.T) {
 		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
 	})
 
-	t.Run("a package has passed and failed tests", func(t *testing.T) {
+	t.Run("one test of a package passed and another one failed", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `
 func TestA(t *testing.T) {
@@ -192,7 +192,7 @@ func TestA(t *testing.T) {
 	t.Run("bad", func(t *testing.T) { t.Error("the reason") })
 }
 `)
-		require.ErrorContains(t, err, "failed:\n  toy TestA/bad\n  toy TestA\n  toy")
+		require.ErrorContains(t, err, "failed:\n  test TestA/bad in package toy\n  test TestA in package toy\n  package toy")
 		require.Regexp(t, `(?s)^    toy_test.go:\d+: the reason\n.*--- FAIL: TestA/bad .*--- FAIL: TestA .*\nFAIL\nFAIL\ttoy\t[0-9.]+s\n$`, output)
 		require.NotContains(t, output, "passed well")
 		require.NotContains(t, output, "=== RUN")
@@ -201,7 +201,7 @@ func TestA(t *testing.T) {
 	t.Run("a test panicked", func(t *testing.T) {
 		t.Parallel()
 		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
-		require.ErrorContains(t, err, "toy TestA")
+		require.ErrorContains(t, err, "test TestA in package toy")
 		require.Contains(t, output, "panic: the reason")
 		require.Contains(t, output, "toy_test.go:")
 	})
@@ -216,14 +216,14 @@ func TestA(t *testing.T) {
 
 	t.Run("a package did not end", func(t *testing.T) {
 		t.Parallel()
-		output, err := runEvents(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
-		require.ErrorContains(t, err, "failed:\n  toy")
+		output, err := runCommandOnEvents(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
+		require.ErrorContains(t, err, "failed:\n  package toy")
 		require.Equal(t, "half a\n", output)
 	})
 
 	t.Run("a line is not an event", func(t *testing.T) {
 		t.Parallel()
-		output, err := runEvents(options{}, "not an event")
+		output, err := runCommandOnEvents(options{}, "not an event")
 		require.NoError(t, err)
 		require.Equal(t, "not an event\n", output)
 	})
@@ -234,12 +234,12 @@ func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out)
 	p.printProgress()
-	require.Equal(t, "... 0 tests ended, building\n", out.String())
+	require.Equal(t, "... 0 tests have ended; go test is still building\n", out.String())
 	out.Reset()
 	p.addEvent(event{Action: "start", Package: "slow"})
 	p.addEvent(event{Action: "pass", Package: "slow", Test: "TestA"})
 	p.printProgress()
-	require.Equal(t, "... 1 tests ended, running: slow\n", out.String())
+	require.Equal(t, "... 1 tests have ended; packages whose tests are running: slow\n", out.String())
 	p.printText("ok\n")
 	out.Reset()
 	p.printProgress()

@@ -13,10 +13,9 @@ import (
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
-	// failed lists the failed tests and packages in the order in which they ended.
-	failed []string
-	ended  int  // number of tests that ended
-	silent bool // true if nothing was printed since the last call of printProgress
+	failed  []string // descriptions of the failed tests and packages, in the order in which they ended
+	ended   int      // number of tests that ended
+	silent  bool     // true if nothing was printed since the last call of printProgress
 }
 
 // packageOutput has the output of a package whose tests are still running, and the outcomes of its tests.
@@ -38,11 +37,11 @@ func (p *printer) printText(text string) {
 // printProgress prints the running packages if nothing was printed since the last call.
 func (p *printer) printProgress() {
 	if p.silent {
-		doing := "building"
+		doing := "go test is still building"
 		if len(p.running) > 0 {
-			doing = "running: " + strings.Join(slices.Sorted(maps.Keys(p.running)), " ")
+			doing = "packages whose tests are running: " + strings.Join(slices.Sorted(maps.Keys(p.running)), " ")
 		}
-		fmt.Fprintf(p.w, "... %d tests ended, %s\n", p.ended, doing)
+		fmt.Fprintf(p.w, "... %d tests have ended; %s\n", p.ended, doing)
 	}
 	p.silent = true
 }
@@ -75,7 +74,7 @@ func (p *printer) addEvent(e event) {
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {
-			p.failed = append(p.failed, e.Package+" "+e.Test)
+			p.failed = append(p.failed, "test "+e.Test+" in package "+e.Package)
 		}
 	}
 }
@@ -91,12 +90,12 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 		p.printText(line.Output)
 	}
 	if e.Action == "fail" {
-		p.failed = append(p.failed, e.Package)
+		p.failed = append(p.failed, "package "+e.Package)
 	}
 }
 
-// isLeftOut reports whether the printer leaves out a line of a test in a failed package: a line of a test that passed or was skipped, or a line
-// that only marks progress. The output of a test that did not end is printed, because the test may have crashed the process.
+// isLeftOut reports whether the printer leaves out a line of a failed package. It leaves out each line of a test that passed or was skipped, and
+// each line that only marks progress. Other lines of an unfinished test are printed, because this test may have crashed the process.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

@@ -5,7 +5,7 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // the key is the name under which a value of the result is saved; the value is its path, such as "data.0.ad_id"
+	saves     map[string]string // paths in the result, such as "data.0.ad_id"; the text at each path is saved under its key
 }
 
 // calls has at least one call of every tool of the server. A call that saves a value stands before the calls that use the value.

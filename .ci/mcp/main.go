@@ -167,8 +167,8 @@ func (j checker) checkTools(ctx context.Context) error {
 	return nil
 }
 
-// callTool calls a tool through the MCP inspector. In the arguments, it replaces each name in braces by the known value of this name. After
-// the call, it adds the values that the call saves to the known values.
+// callTool calls a tool through the MCP inspector. In the arguments, it replaces each name in braces by the value that `known` has for this
+// name. After the call, it copies the values that c.saves names from the result into `known`.
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

@@ -92,8 +92,8 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // organisation was removed.
 type engineCounts struct {
 	statements int            // number of all statements
-	restricted int            // number of statements that have at least one mutant to refuse
-	mutants    map[string]int // number of mutants that the check must refuse, by the kind of the removed condition (Mutant.Without)
+	restricted int            // number of statements with at least one mutant that the check must refuse
+	mutants    map[string]int // number of mutants that the check must refuse; the key says what was removed (Mutant.Removed)
 	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
@@ -115,8 +115,8 @@ type page struct {
 	routes  map[route]*routeStatements
 }
 
-// addStatement adds a statement. It returns an error if a statement for Citus is sent to the shards of several organisations, or if the check
-// accepts a mutant that it must refuse.
+// addStatement counts a statement and its mutants. It returns an error if storetest.CheckStatement accepts a mutant that it must refuse. It
+// also returns an error if a statement for Citus is sent to the shards of several organisations.
 func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {
@@ -131,9 +131,9 @@ func (p *page) addStatement(s storetest.RecordedStatement) error {
 			continue
 		}
 		refused++
-		c.mutants[m.Without]++
+		c.mutants[m.Removed]++
 		if storetest.CheckStatement(m.Text) == nil {
-			failures = append(failures, fmt.Errorf("%s %s: the check accepts a statement without the %s: %s", s.File, s.Function, m.Without, m.Text))
+			failures = append(failures, fmt.Errorf("%s %s: the check accepts a statement without the %s: %s", s.File, s.Function, m.Removed, m.Text))
 		}
 	}
 	if refused > 0 {
@@ -190,10 +190,12 @@ check does not overlook a missing restriction. ` +
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | 0 | %d |\n", engine, c.statements, c.restricted, c.mutants["condition"], c.mutants["column"], c.mutants["conflict target"], c.shared)
 	}
 	b.WriteString(`
-Statements without restrictions have only tables that do not belong to one organisation, such as the queue or the tokens. ` +
-		"The last column counts conditions that the check does not require, because other\nstatements use the same tables for all organisations: `fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`. For these tables, `store/tenancy_test.go` and `server/tenancy_test.go`\n" +
-		`compare the answers and the stored rows of several organisations.
+A statement without restrictions uses only tables that all organisations share, such as the queue and the tokens.
 
+` +
+		"The column \"Not required\" counts conditions that a statement may lack. They belong to the tables `fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`.\nSome statements use these tables for all organisations. " +
+		"The tests in `store/tenancy_test.go` and `server/tenancy_test.go` check these tables: they compare the answers and the stored rows of several organisations.\n" +
+		`
 ## Nodes of Citus that run each statement
 
 ` +

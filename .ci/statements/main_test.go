@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// pageOf runs the command with the given statements, as if one function had recorded them on Citus. It returns the page and the error of
-// the command.
-func pageOf(t *testing.T, texts ...string) (string, error) {
+// runWithStatements runs the command with the given statements, and returns the page and the error of the command. All statements are recorded
+// for the engine "citus" and the same store function.
+func runWithStatements(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer
 	for _, text := range texts {
@@ -30,7 +30,7 @@ func pageOf(t *testing.T, texts ...string) (string, error) {
 func TestStatements_pageShowsCountsAndNodesOfStatements(t *testing.T) {
 	t.Parallel()
 	video := `SELECT title FROM videos WHERE organisation_id = $1 AND id = $2`
-	got, err := pageOf(t, video, video,
+	got, err := runWithStatements(t, video, video,
 		`INSERT INTO videos (organisation_id, id) VALUES ($1, $2) ON CONFLICT (organisation_id, id) DO NOTHING`,
 		`SELECT name FROM organisations WHERE id = $1`, `DELETE FROM fetch_targets WHERE id = $1`, `SAVEPOINT sp`,
 		`DELETE FROM fetch_subscriptions WHERE organisation_id = $1`, `ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202611 DEFAULT`)
@@ -38,21 +38,21 @@ func TestStatements_pageShowsCountsAndNodesOfStatements(t *testing.T) {
 	require.Contains(t, got, "| citus | 7 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "two equal statements must count as one")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | one shard | 2 | videos |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | any node | 1 | organisations |\n")
-	require.Contains(t, got, "| all nodes (change of a table) | 1 | snapshots_daily |\n")
+	require.Contains(t, got, "| all nodes (changes the definition of a table) | 1 | snapshots_daily |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | coordinator | 2 | fetch_subscriptions, fetch_targets |\n")
 }
 
 func TestStatements_failsIfAStatementReadsSeveralShards(t *testing.T) {
 	t.Parallel()
-	got, err := pageOf(t, `SELECT title FROM videos`)
+	got, err := runWithStatements(t, `SELECT title FROM videos`)
 	require.ErrorContains(t, err, "several shards")
 	require.Empty(t, got)
 }
 
-func TestStatements_failsIfTheCheckAcceptsAStatementWithoutACondition(t *testing.T) {
+func TestStatements_reportsMutantsThatTheCheckAccepts(t *testing.T) {
 	t.Parallel()
 	// The two conditions are equal. So if one of them is removed, the statement is still restricted, and the check accepts it.
-	_, err := pageOf(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
+	_, err := runWithStatements(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
 	require.ErrorContains(t, err, "the check accepts a statement without the condition")
 }
 

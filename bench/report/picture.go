@@ -38,14 +38,14 @@ func (r Report) Picture() string {
 	}
 	const top = 76.0
 	bottom := top + rowHeight*float64(len(r.Results)) + 1.6*rowHeight*float64(groups)
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="How much of its goal each case of the benchmark uses: %d of %d goals were met">`+"\n",
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Results of the benchmark, compared with their goals: %d of %d goals were met">`+"\n",
 		width, bottom+24, r.countVerdicts("met"), len(r.Results))
 	b.WriteString(style)
 	fmt.Fprintf(&b, `  <rect class="back" width="%.0f" height="%.0f" rx="6"/>`+"\n", width, bottom+24)
 	text := func(x, y float64, class, words string) {
 		fmt.Fprintf(&b, `  <text class="%s" x="%.0f" y="%.0f">%s</text>`+"\n", class, x, y, html.EscapeString(words))
 	}
-	text(24, 32, "text", "Measured time divided by the time of the limit, as a share of the goal. Shorter is better. A bar ends at twice the goal.")
+	text(24, 32, "text", "Each bar compares a result with its goal. Shorter is better. A bar that is longer than twice the goal is cut off.")
 	goal := barLeft + barWidth/maxShare
 	text(goal-14, 60, "muted", "goal")
 	y := top

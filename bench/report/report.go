@@ -49,9 +49,9 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// WithHTTP is the ratio of a server that needs the time of the limit for the data and the time of net/http for the request. It is 0 if it was
+	// LowestRatio is (Limit + h) / Limit, where h is the time of a minimal HTTP request. Ratio can hardly be lower. LowestRatio is 0 if it was
 	// not computed.
-	WithHTTP float64 `json:"with_http,omitempty"`
+	LowestRatio float64 `json:"with_http,omitempty"`
 }
 
 // Fact is a measurement that is only reported. It has no goal, so it cannot fail the benchmark.
@@ -84,13 +84,13 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
-// IsBelowHTTP returns true if the goal is lower than the ratio of a server that adds only an HTTP request to the limit.
-func (r Result) IsBelowHTTP() bool { return !r.AtLeast && r.WithHTTP > r.Goal }
+// IsGoalUnreachable returns true if the goal is lower than LowestRatio. It returns false if AtLeast is true.
+func (r Result) IsGoalUnreachable() bool { return !r.AtLeast && r.LowestRatio > r.Goal }
 
-// formatVerdict returns the verdict. If the goal is lower than WithHTTP, the text also has WithHTTP.
+// formatVerdict returns the verdict as text. If the goal can hardly be reached, the text also says which ratio is possible.
 func (r Result) formatVerdict() string {
-	if r.IsBelowHTTP() {
-		return fmt.Sprintf("%s (limit and HTTP: %.2f)", r.Verdict(), r.WithHTTP)
+	if r.IsGoalUnreachable() {
+		return fmt.Sprintf("%s (a ratio below %.2f is hardly possible)", r.Verdict(), r.LowestRatio)
 	}
 	return r.Verdict()
 }
@@ -151,23 +151,23 @@ func (r Report) Page(document string) (string, error) {
 	return before + Begin + "\n" + r.Table() + "\n" + End + after, nil
 }
 
-// Table returns a description of the run, the results, and the measurements that have no goal, in Markdown.
+// Table returns the report as Markdown: a description of the run, the results, and the measurements without goals.
 func (r Report) Table() string {
 	var b strings.Builder
 	m := r.Machine
 	fmt.Fprintf(&b, "Measured on %s, revision `%s`, on %s with %d cores and %.0f GiB of memory, %s and PostgreSQL %s (%s). All programs ran on this machine.\n", r.Date,
 		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, formatSettings(m.Settings))
-	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
+	fmt.Fprintf(&b, "The requests read an organisation with %s videos. The other %s organisations had %s videos together, and the database had %s points. Each time is the median of %d rounds.\n",
 		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
-	if n := r.countBelowHTTP(); n > 0 {
-		fmt.Fprintf(&b, "Goals that are lower than the ratio of the limit and the shortest HTTP request together: %d.\n", n)
+	if n := r.countUnreachableGoals(); n > 0 {
+		fmt.Fprintf(&b, "Goals that can hardly be met, because an HTTP request alone takes too long: %d.\n", n)
 	}
 	group := ""
 	for _, result := range r.Results {
 		if result.Group != group {
 			group = result.Group
-			fmt.Fprintf(&b, "\n### %s\n\n| Measured / limit | Ratio | Goal | Result | Measured, ms | Limit, ms |\n|---|--:|--:|---|--:|--:|\n", group)
+			fmt.Fprintf(&b, "\n### %s\n\n| Case | Ratio | Goal | Result | Measured, ms | Limit, ms |\n|---|--:|--:|---|--:|--:|\n", group)
 		}
 		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.formatGoal(), result.formatVerdict(), result.Measured, result.Limit)
 	}
@@ -191,11 +191,11 @@ func (r Report) countVerdicts(verdict string) int {
 	return n
 }
 
-// countBelowHTTP returns the number of results whose goal is lower than WithHTTP.
-func (r Report) countBelowHTTP() int {
+// countUnreachableGoals returns the number of results whose goal is lower than LowestRatio.
+func (r Report) countUnreachableGoals() int {
 	n := 0
 	for _, result := range r.Results {
-		if result.IsBelowHTTP() {
+		if result.IsGoalUnreachable() {
 			n++
 		}
 	}

@@ -31,8 +31,8 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server and returns a meter for its process. postmasterPID is the process id of PostgreSQL's main process.
-func startMetered(t *testing.T, s *stack, postmasterPID int) *meter {
+// startMeteredServer starts the server and returns a meter for its process. postmasterPID is the process id of PostgreSQL's main process.
+func startMeteredServer(t *testing.T, s *stack, postmasterPID int) *meter {
 	t.Helper()
 	s.startServer(t)
 	return &meter{s.server.cmd.Process.Pid, postmasterPID, loggedAddress(t, s.server, "serving metrics")}
@@ -55,7 +55,7 @@ func (m *meter) measure(t *testing.T, doWork func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
 	held := m.requireMemorySize(t, "VmRSS") - m.reusableMemory(t)
-	require.NoError(t, os.WriteFile(m.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	require.NoError(t, os.WriteFile(m.procFile("clear_refs"), []byte("5"), 0)) // the text "5" resets VmHWM, the peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
 	doWork()

@@ -137,13 +137,13 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	}
 }
 
-// downloadCSV downloads the videos of an organisation with the command line.
+// downloadCSV downloads the videos of an organisation with `reeltally export videos`. It measures the time and the memory.
 func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	t.Helper()
 	server := &meter{server: s.server.cmd.Process.Pid}
 	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
 	before := server.requireMemorySize(t, "VmRSS")
-	require.NoError(t, os.WriteFile(server.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	require.NoError(t, os.WriteFile(server.procFile("clear_refs"), []byte("5"), 0)) // the text "5" resets VmHWM, the peak of the resident memory: see proc(5)
 	began := time.Now()
 	p := startProgram(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
@@ -160,8 +160,8 @@ func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	require.NoError(t, p.err, p.stderr.String())
 	file := csvFile{format: format, took: time.Since(began), server: server.requireMemorySize(t, "VmHWM") - before, client: peak}
 	require.Positive(t, peak)
-	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "the server must need little memory (in bytes) for the download")
-	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "the downloading program must need little memory (in bytes, including its code)")
+	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "the growth of the server's memory during the download, in bytes, must stay below the limit")
+	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "the memory of the export command, in bytes, must stay below the limit")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	file.size = info.Size()
@@ -258,13 +258,17 @@ func spreadsheetPage(files []csvFile) string {
 		"`make spreadsheets` writes this page. "+
 		"An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. "+
 		"`reeltally export videos` downloads them as CSV with\ncommas, and as CSV with semicolons and decimal commas. "+
-		`Gnumeric opens the first file in an English locale and the second file in a German locale, and saves what it has read as a workbook.
+		`Gnumeric opens the first file in an English locale and the second file in a German locale, and saves both as workbooks.
 
-No cell of the workbooks may be a formula, and the cells of %s must be numbers. The files are then imported into new organisations. The links, captions, counts, lengths and
-times of all videos must be the same as before. The memory of the server may grow by at most %d MiB during the download. The memory of the program includes its code.
+The test requires:
+
+- The workbooks have no formulas. In the columns %s, each cell is a number.
+- The files are imported into new organisations. The import restores the links, captions, counts, lengths and times of all videos.
+- The memory of the server grows by at most %d MiB during a download.
+
 The seconds depend on what else the machine does.
 
-| Format | MiB | Seconds | Server, MiB more | Program, MiB | Cells | Formulas | Numbers | Other cells of columns of numbers | Videos that differ after the import |
+| Format | Size of the file, MiB | Seconds | Growth of the server's memory, MiB | Memory of the export command, MiB | Cells | Formulas | Numbers | Cells that are not numbers but must be | Videos that differ after the import |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
 `, formatThousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
 	for _, f := range files {

@@ -24,7 +24,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
 	s.token = s.newOrganisation(t)
-	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // the data must be larger than the pipe for the output of pg_dump
+	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // pg_dump must fill the pipe for its output (64 KiB), so that it does not end before the test ends it
 	s.startServer(t)
 	v := s.publicVideos(t, link.TikTok, 1, 12)[0]
 	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)

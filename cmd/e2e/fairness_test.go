@@ -21,11 +21,11 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.StoreEngines() {
-		t.Run(engine+", vendor only", func(t *testing.T) {
+		t.Run(engine+", with a vendor as the only source", func(t *testing.T) {
 			t.Parallel()
 			testBurstOfLinks(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET")
 		})
-		t.Run(engine+", Graph API and vendor", func(t *testing.T) {
+		t.Run(engine+", with the Graph API and a vendor as sources", func(t *testing.T) {
 			t.Parallel()
 			testBurstOfLinks(t, 7*time.Second, engine)
 		})
@@ -97,7 +97,7 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 				return "no numbers yet: " + lastBytes(s.collector.stderr.String())
 			})
 			s.awaitNumbers(t, len(links), 2*time.Minute)
-			t.Logf("%d links have numbers after %s", len(links), time.Since(sent).Round(time.Second))
+			t.Logf("after %s, all %d links had numbers", time.Since(sent).Round(time.Second), len(links))
 		})
 	}
 }

@@ -110,7 +110,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 		}
 		return ""
 	})
-	t.Logf("reads succeeded %s after the database continued", time.Since(startTime).Round(time.Millisecond))
+	t.Logf("after the end of the freeze, it took %s until a GET request succeeded", time.Since(startTime).Round(time.Millisecond))
 	last := videos[len(videos)-1]
 	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
 	acknowledged[last.Canonical] = true

@@ -51,7 +51,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	callers := newHonestCallers(t, s)
-	m := startMetered(t, s, findPostmaster(t, db))
+	m := startMeteredServer(t, s, findPostmaster(t, db))
 	c := newCustomer(t, s, run.videos)
 	db.Exec(t, "VACUUM ANALYZE")
 	run.limits = c.rateLimits(t)
@@ -84,8 +84,8 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.NotContains(t, o.responses, "no answer", operation)
 	}
 	for _, one := range run.samples {
-		require.Less(t, one.resident, int64(maxResident), "the server must use little memory (in bytes)")
-		require.Less(t, one.keys, int64(maxKeyBytes), "the table of idempotency keys must stay small (in bytes)")
+		require.Less(t, one.resident, int64(maxResident), "the resident memory of the server, in bytes, must stay below the limit")
+		require.Less(t, one.keys, int64(maxKeyBytes), "the size of the table idempotency_keys, in bytes, must stay below the limit")
 	}
 	failed := countFailures(run.honest)
 	delete(failed, "503 Service Unavailable") // status 503 is allowed: the server answers with it if the machine is overloaded

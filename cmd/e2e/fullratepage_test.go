@@ -27,9 +27,9 @@ func (r *fullRateRun) reportText() string {
 `+
 		"`make full-rate` writes this page and its picture. "+
 		`One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
-allows: %s requests a minute. Its requests are as large as the contract allows. Bulk requests have 500 new links, alternating with 500 links of 2 MiB in all.
+allows: %s requests a minute. Its requests are as large as the contract allows. Bulk requests to track links are of two kinds, in turn: 500 new links, or 500 invalid links with a total of 2 MiB.
 Pages of lists have 5,000 items. Requests for members of collections have 100 members. A request that changes a collection sends display settings of 16 KiB and a new password. Every POST that takes an Idempotency-Key has a new key.
-At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only the other organisations send requests.
+At the same time, %d other organisations together send 60 requests a second. These requests get one video, get 100 videos, or track a video. In the first minute, only the other organisations send requests.
 
 Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. Before the run, the organisation had %s videos.
 
@@ -48,11 +48,11 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 		inMebibytes(first.database), inMebibytes(half.database), inMebibytes(last.database), inMebibytes(last.database-first.database)/minutes,
 		inMebibytes(half.keys), inMebibytes(last.keys), inMebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
-		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms during the run |\n", honestKinds[kind],
+		fmt.Fprintf(&b, "| other organisations, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms during the run |\n", honestKinds[kind],
 			inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 99)),
 			inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 50)), inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 99)))
 	}
-	fmt.Fprintf(&b, "| others, responses other than 200 | %s |\n", cmp.Or(formatCounts(countFailures(r.honest)), "none"))
+	fmt.Fprintf(&b, "| failed requests of the other organisations | %s |\n", cmp.Or(formatCounts(countFailures(r.honest)), "none"))
 	r.growthSection(&b, minutes)
 	r.operationsTable(&b, minutes)
 	return b.String()
@@ -147,8 +147,8 @@ func (r *fullRateRun) highestSample(valueOf func(sample) int64) int64 {
 	return most
 }
 
-// timingsBetween returns the timings of the normal requests that were sent at or after start and before end. Both are durations since the
-// start of the organisation's requests.
+// timingsBetween returns the timings of the normal requests that were sent at or after start and before end. The parameters start and end are
+// durations since r.began.
 func (r *fullRateRun) timingsBetween(start, end time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {

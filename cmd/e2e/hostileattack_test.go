@@ -78,7 +78,7 @@ func (a *attack) countResponse(res *http.Response, err error) {
 	name := fmt.Sprint(res.StatusCode)
 	if res.StatusCode >= http.StatusBadRequest {
 		start, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-		// The body has the code of each invalid value before the code of the whole problem, so the last match is the code of the problem.
+		// The last code in the body belongs to the error response itself. The codes before it belong to invalid values in the request.
 		if codes := problemCode.FindAllSubmatch(start, -1); err == nil && len(codes) > 0 {
 			name += " " + string(codes[len(codes)-1][1])
 		}

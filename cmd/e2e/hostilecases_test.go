@@ -136,7 +136,7 @@ func hostileConnectionCases() []hostileCase {
 		{name: "a header of 1 MiB", run: runGet("/videos?limit=1", "X-Hostile", strings.Repeat("a", megabyte))},
 		{name: "a token of 60 kB", run: runGet("/videos?limit=1", "Authorization", "Bearer rt_"+strings.Repeat("a", 60_000))},
 		{name: "10,000 tags in If-None-Match, 60 kB", run: runGet("/videos?limit=100", "If-None-Match", strings.Repeat(`"aa", `, 10_000)+`"b"`)},
-		{name: "10,000 encodings in Accept-Encoding, with a list", run: runGet("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
+		{name: "a list of videos, with 10,000 encodings in Accept-Encoding", run: runGet("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
 		{name: "a list compressed by zstd", run: runGet("/videos?limit=100", "Accept-Encoding", "zstd")},
 		{name: "a Range header of 1,000 ranges", run: runGet("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
 		{name: "5,000 addresses in X-Forwarded-For", run: runGet("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
@@ -181,7 +181,7 @@ func hostileQueryCases() []hostileCase {
 		{name: "search text (q) of 60 kB", run: search(strings.Repeat("q", 60_000))},
 		{name: "search text (q) of wide, combining and right-to-left characters", run: search(strings.Repeat("𒐫e\u0301\u202e\u05d0", 40))},
 		{name: "hashtag of 100 wide characters", run: runGet("/videos?limit=100&hashtag=" + url.QueryEscape(strings.Repeat("𒐫", 100)))},
-		{name: "100 collections as filter, of every account", run: func(a *attack) {
+		{name: "a filter of 100 collections that each contain every account", run: func(a *attack) {
 			a.get("/videos?limit=100&collections=" + strings.Join(a.wide[:100], ","))
 		}},
 		{name: "1,000 names of collections as filter", run: runGet("/videos?limit=100&collections=" + strings.TrimSuffix(strings.Repeat("name,", 1000), ","))},

@@ -61,12 +61,12 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 		if r.large {
 			mark = "*"
 		} else {
-			most = higherCost(most, r.cost)
+			most = highestCost(most, r.cost)
 		}
 		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, escapeCell(r.name), formatMilliseconds(r.cost.server), formatMilliseconds(r.cost.database),
 			inMebibytes(r.cost.memory), formatMilliseconds(r.cost.elapsed), escapeCell(r.responses), before[escapeCell(r.name)])
 	}
-	fmt.Fprintf(&b, "\nHighest costs of a case without *: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", formatMilliseconds(most.server),
+	fmt.Fprintf(&b, "\nHighest costs of the cases to which the limits apply: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", formatMilliseconds(most.server),
 		formatMilliseconds(most.database), inMebibytes(most.memory))
 	if len(honest.alone) > 0 {
 		b.WriteString(honestSection(honest, size))
@@ -82,8 +82,8 @@ func honestSection(honest honestResult, size hostileSize) string {
 ## Honest callers during hostile requests
 
 %d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. The latency of these requests is measured
-in %d pairs of windows of %s each. In the first window of a pair, there are no other requests. In the second one, the hostile organisation sends the cases without *,
-one after the other, up to %d a second.
+in %d pairs of windows of %s each. In the first window of a pair, there are no other requests. In the second window, the hostile organisation also sends requests:
+the cases to which the limits apply, one after the other, up to %d a second.
 Client, server and PostgreSQL share one machine.
 
 | Request | p50 alone, ms | p50 during, ms | p99 alone, ms | p99 during, ms |
@@ -113,8 +113,8 @@ Client, server and PostgreSQL share one machine.
 		}
 	}
 	fmt.Fprintf(&b, `
-The median p99 of the windows is %.1f ms alone and %.1f ms during hostile requests: **%.2f times**. Of %s honest requests, responses other than 200: %s.
-The hostile organisation sent %s requests, of which %s were refused by a rate limit.
+Each window has a p99. The median of these values is %.1f ms without hostile requests and %.1f ms during hostile requests: **%.2f times** as much.
+The other organisations sent %s requests. Failed requests of these: %s. The hostile organisation sent %s requests. A rate limit refused %s of them.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
 		formatThousands(len(honest.alone)+len(honest.during)), cmp.Or(formatCounts(honest.failed), "none"), formatThousands(hostile), formatThousands(limited))
 	return b.String()

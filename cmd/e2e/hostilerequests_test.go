@@ -22,7 +22,7 @@ import (
 var (
 	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests_useLittleTimeAndMemory writes; if set, the test measures more and longer")
 	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case if hostile.out is set; the page shows the highest cost")
-	hostileWindows = flag.Int("hostile.windows", 3, "number of times that the latency of normal requests is measured if hostile.out is set, each time without and with hostile requests")
+	hostileWindows = flag.Int("hostile.windows", 3, "if hostile.out is set, the latency of normal requests is measured this many times without and with hostile requests")
 )
 
 // These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed them.
@@ -45,14 +45,14 @@ type hostileData struct {
 	token            string
 	videos, accounts []string // ids of the videos and accounts
 	links            []string // links of the videos
-	wide             []string // ids of collections that contain every account
+	wide             []string // ids of collections, each of which contains all accounts
 	chain            []string // ids of collections with 1,000 videos each; each collection is the parent of the next collection in the list
 	changeable       string   // id of a collection that the attack changes
 	cursor           string   // next_cursor of a response of GET /collections
 	period           string   // query parameters start_date and end_date for the last 730 days
 }
 
-// wideCollections is the number of collections that contain every account of the organisation that tries to overload the server.
+// wideCollections is the number of collections in hostileData.wide.
 const wideCollections = 400
 
 // No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an exception:
@@ -85,9 +85,9 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 				case run == 0:
 					row.cost, row.responses = used, a.summary()
 				case run < size.runs:
-					row.cost = higherCost(row.cost, used)
+					row.cost = highestCost(row.cost, used)
 				default:
-					row.cost = lowerCost(row.cost, used)
+					row.cost = lowestCost(row.cost, used)
 				}
 			}
 			rows = append(rows, row)
@@ -123,7 +123,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honestCallers, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
-	m := startMetered(t, own, postmaster)
+	m := startMeteredServer(t, own, postmaster)
 	for kind := range honestKinds { // a server uses more memory after its first responses, so send requests before the measurement
 		require.Empty(t, callers.sendRequest(t.Context(), own.base, kind, 0).fail)
 	}
@@ -151,19 +151,19 @@ func (r hostileRow) withinLimits() bool {
 }
 
 func (r hostileRow) String() string {
-	return fmt.Sprintf("server %d ms, database %d ms, %.1f MiB, %d ms long: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
+	return fmt.Sprintf("processor time: server %d ms, database %d ms; memory: %.1f MiB; duration: %d ms; responses: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
 		inMebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.responses)
 }
 
 func inMebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// higherCost returns a cost in which each field has the higher of the values in a and b.
-func higherCost(a, b cost) cost {
+// highestCost returns a cost in which each field has the higher value of a and b.
+func highestCost(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// lowerCost returns a cost in which each field has the lower of the values in a and b.
-func lowerCost(a, b cost) cost {
+// lowestCost returns a cost in which each field has the lower value of a and b.
+func lowestCost(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
 
@@ -220,7 +220,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	for maker := range 4 {
 		makers.Go(func() {
 			for i := maker; i < len(d.wide); i += 4 {
-				d.wide[i] = free.createCollection(t, fmt.Sprintf("Every account %d", i), "")
+				d.wide[i] = free.createCollection(t, fmt.Sprintf("All accounts, collection %d", i), "")
 				free.addMembers(t, d.wide[i], "/accounts", "account_ids", d.accounts)
 			}
 		})
@@ -280,8 +280,8 @@ const hostileInterval = 250 * time.Millisecond
 type honestResult struct {
 	alone, during []timing       // the normal requests: those without an attack, and those during the attack
 	ratio         float64        // p99During divided by p99Alone
-	p99Alone      time.Duration  // 99th percentile without the attack, median of all periods
-	p99During     time.Duration  // 99th percentile during the attack, median of all periods
+	p99Alone      time.Duration  // median of the 99th percentiles of the periods without an attack
+	p99During     time.Duration  // median of the 99th percentiles of the periods with an attack
 	hostile       map[string]int // number of responses to requests of the attack, by status and problem code
 	failed        map[string]int // number of failed normal requests, by reason
 }

@@ -24,15 +24,15 @@ func hostileBulkCases() []hostileCase {
 		}},
 		{name: "500 videos that are tracked already", run: func(a *attack) { a.post(bulk, bulkBody(jsonStrings(500, func(i int) string { return a.links[i] }))) }},
 		{name: "500 new accounts", run: runPost("/accounts/bulk", bulkBody(jsonStrings(500, func(i int) string { return "https://www.tiktok.com/@hostile" + uuid.NewString()[:8] })))},
-		{name: "500 unknown videos whose tracking is stopped", run: func(a *attack) {
+		{name: "a request to stop tracking 500 unknown videos", run: func(a *attack) {
 			a.send(http.MethodDelete, bulk, `{"ids":`+jsonStrings(500, func(int) string { return uuid.NewString() })+`}`)
 		}},
-		{name: "500 links of 2,000 characters whose tracking is stopped", run: func(a *attack) {
+		{name: "a request to stop tracking 500 links of 2,000 characters", run: func(a *attack) {
 			a.send(http.MethodDelete, bulk, `{"ids":`+jsonStrings(500, func(i int) string {
 				return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
 			})+`}`)
 		}},
-		{name: "500 unknown accounts whose tracking is stopped", run: func(a *attack) {
+		{name: "a request to stop tracking 500 unknown accounts", run: func(a *attack) {
 			a.send(http.MethodDelete, "/accounts/bulk", `{"ids":`+jsonStrings(500, func(int) string { return uuid.NewString() })+`}`)
 		}},
 		{name: "refresh of an unknown video", run: runPost("/refresh/videos", fmt.Sprintf(`{"link":%q}`, newVideoLink(0)))},

@@ -23,7 +23,7 @@ var (
 	killsCount   = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
 	killsLinks   = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
 	killsAnswers = flag.Int("kills.answers", 10, "largest number of answers that the server gives before it is killed")
-	killsTime    = flag.Duration("kills.time", time.Hour, "time after which each engine's run ends, even if the server was killed less often")
+	killsTime    = flag.Duration("kills.time", time.Hour, "longest duration of the run on each engine; the run then ends, even if the server was killed fewer than kills.count times")
 	killsOut     = flag.String("kills.out", "", "path of the page that TestKill_killedServerLosesNoAcknowledgedWrites writes")
 )
 
@@ -61,10 +61,12 @@ func (b *killedBlock) memberIDs() []string { return b.ids[:min(100, len(b.ids))]
 type killedCounts struct {
 	engine                                  string
 	kills                                   int
-	requests, writes                        atomic.Int64 // acknowledged requests; links, members and collections that these requests changed
+	requests                                atomic.Int64 // number of acknowledged requests
+	writes                                  atomic.Int64 // number of links, members and collections that acknowledged requests changed
 	tracked, stopped, added, taken, created atomic.Int64
-	unanswered, applied                     int // requests that a kill interrupted; how many of these requests had their whole effect
-	checked                                 int // videos and members of collections that were compared after a kill
+	unanswered                              int // number of requests that a kill interrupted
+	applied                                 int // number of interrupted requests that had their whole effect
+	checked                                 int // number of videos and collection members that the test checked after kills
 	replayed                                int // number of answers to repeated requests with an Idempotency-Key
 	duration                                time.Duration
 }
@@ -172,8 +174,8 @@ func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 // isInCollection returns true if the members of a block are in the collection after the given number of steps of a cycle.
 func isInCollection(step int) bool { return step == removeStep }
 
-// writeUntilKilled lets all writers send requests, and kills the server after the given number of answers and a delay. It returns when each
-// writer has noticed that the server is gone.
+// writeUntilKilled lets all writers send requests. It kills the server after the given number of answers and a delay. Then it waits until
+// every writer has a request without an answer.
 func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Duration) {
 	t.Helper()
 	answered := make(chan struct{}, 10_000)
@@ -236,7 +238,7 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 // may report fewer changes.
 func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
-		return // an earlier attempt got no answer, but has stopped the videos
+		return // an earlier attempt got no answer, but has stopped the tracking of the videos
 	}
 	expectTrue(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
 	var result struct {
@@ -327,7 +329,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 			steps = append(steps, b.step+1)
 		}
 		step, ok := b.matchingStep(steps, links, members)
-		require.True(t, ok, "after step %d (next step in doubt: %v), the server has %d of %d videos and %d of %d members of the block", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
+		require.True(t, ok, "the server shows a block in an impossible state: %d acknowledged steps, unanswered request: %v, %d of %d videos tracked, %d of %d videos in the collection", b.step, b.inDoubt, countTextsInSet(b.links, links), len(b.links), countTextsInSet(b.ids, members), len(b.memberIDs()))
 		if step > b.step {
 			k.counts.applied++
 		}
@@ -351,8 +353,8 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep finds the step after which the block has the state that the server shows. It tries the given steps in order, and returns false
-// if none matches. The maps have the links of all tracked videos, and the ids of all videos in the collection.
+// matchingStep returns the first of the given steps that leads to the state on the server. It returns false if no step does. trackedLinks
+// has the links of all tracked videos. collectionMembers has the ids of all videos in the collection.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
@@ -362,15 +364,15 @@ func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers 
 		if isInCollection(step) {
 			wantMembers = len(b.memberIDs())
 		}
-		if countContained(b.links, trackedLinks) == wantLinks && countContained(b.ids, collectionMembers) == wantMembers {
+		if countTextsInSet(b.links, trackedLinks) == wantLinks && countTextsInSet(b.ids, collectionMembers) == wantMembers {
 			return step, true
 		}
 	}
 	return 0, false
 }
 
-// countContained returns how many of the texts are in the set.
-func countContained(texts []string, set map[string]bool) int {
+// countTextsInSet returns how many of the texts are in the set.
+func countTextsInSet(texts []string, set map[string]bool) int {
 	n := 0
 	for _, text := range texts {
 		if set[text] {

@@ -19,12 +19,12 @@ func killedWritesPage(results []*killedCounts, machine string) string {
 
 `+
 		"`make kills` writes this page. "+
-		`%d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes them again, stops all %d videos, and
+		`%d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes these videos again, stops the tracking of all %d videos, and
 creates a collection. Then it does the same with a second list of links, and begins again. After one to %d answers and up to 30 ms, the server is killed (SIGKILL) and started again.
 
 After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without an answer must have had its whole effect or no effect.
-The answer to each request must also say that the request changed every video, so it shows that the writes before it were not lost. The creation of a collection has an
-Idempotency-Key. If it got no answer, it is repeated at the end with the same key, and the collection must then exist once.
+Each answer must also say that the request changed every video. This shows that the earlier writes were not lost. A request that creates a collection has an
+Idempotency-Key. If such a request got no answer, the test repeats the request at the end with the same key. The collection must then exist once.
 
 | Engine | Kills | Acknowledged requests | Acknowledged writes | Lost | Doubled | Half-applied | Videos and members compared | Duration |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |
@@ -36,9 +36,9 @@ Idempotency-Key. If it got no answer, it is repeated at the end with the same ke
 			r.duration.Round(time.Second))
 	}
 	fmt.Fprintf(&b, `
-Together: **%s kills, %s acknowledged writes**. A link, a member of a collection and a collection each count as one write. Repeated requests whose effect may have been there before do not count.
+Together: **%s kills, %s acknowledged writes**. Each link, each member of a collection and each collection counts as one write. A repeated request that changes videos does not count, because the first attempt may have changed the videos already.
 
-| Engine | Tracked | Added to a collection | Removed from a collection | Stopped | Collections created | Requests without an answer | of which had their whole effect | Creations repeated with the same key |
+| Engine | Tracked | Added to a collection | Removed from a collection | Stopped | Collections created | Unanswered requests | Unanswered requests with their whole effect | Creations repeated with the same key |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |
 `, formatThousands(kills), formatThousands(writes))
 	for _, r := range results {

@@ -160,7 +160,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 				p := startProgram(t, "reeltally", env, args...)
 				require.Eventually(t, func() bool { return histories() > *migrateVideos*(kill+1)/3 }, 5*time.Minute, time.Millisecond)
 				p.kill()
-				require.ErrorContains(t, p.err, "killed", "the migration must still run when the test kills it")
+				require.ErrorContains(t, p.err, "killed", "the test must kill the migration before the migration ends")
 				require.Less(t, histories(), *migrateVideos)
 			}
 			// Kill the migration a third time, while it writes into the database. The next run must still copy everything.

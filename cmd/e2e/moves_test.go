@@ -89,7 +89,7 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	_, tracked := s.trackLinks(t, []string{"https://www.tiktok.com/@someone/video/7000000000000000001"})
 	require.Equal(t, 1, tracked.Summary.Succeeded, "the server must work on the moved database")
 	if *movesOut != "" {
-		require.NoError(t, os.WriteFile(*movesOut, []byte(movesPage(m.backups, m.moved, os.Getenv(storetest.CitusURL) != "", storetest.Machine())), 0o600))
+		require.NoError(t, os.WriteFile(*movesOut, []byte(formatMovesPage(m.backups, m.moved, os.Getenv(storetest.CitusURL) != "", storetest.Machine())), 0o600))
 	}
 }
 
@@ -264,7 +264,7 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 // moveInstallation moves an installation from one database to a new database with the commands of a chapter of docs/scale.md, and compares both.
 func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
-	commands := commandBlocks(t, "scale.md", chapter)
+	commands := readCommandBlocks(t, "scale.md", chapter)
 	require.Len(t, commands, 1)
 	dir := t.TempDir()
 	r := move{name: name}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// movesPage returns the text of docs/evidence/moves.md. isRealCluster is true if the move to Citus went to a real cluster.
-func movesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine string) string {
+// formatMovesPage returns the text of docs/evidence/moves.md. isRealCluster is true if the move to Citus went to a real cluster.
+func formatMovesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Backups under load, and moves to another engine
 
@@ -49,8 +49,8 @@ the move, and so is the checksum of an export of the largest organisation with i
 		}
 		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", formatSeconds(stopped), r.sum, r.export)
 	}
-	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but do not distribute any data. So the time of `migrate --citus` says nothing about a cluster. " +
-		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
+	target := "In this test, a stand-in takes the place of Citus. It is a PostgreSQL database with functions that refuse the same tables as Citus. The stand-in does not distribute data, so the time of `migrate --citus` says nothing about a cluster. " +
+		"If `REELTALLY_TEST_CITUS_URL` is set, the test moves the data to a real cluster."
 	if isRealCluster {
 		target = "Citus is a real cluster here."
 	}
@@ -68,7 +68,7 @@ func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seco
 
 func TestMovesPage_showsHowLongTheProgramsAreStopped(t *testing.T) {
 	t.Parallel()
-	page := movesPage([]loadedBackup{{engine: "sqlite", into: "postgres", rows: 2_500_000, databaseBytes: 1_499_600_000, backup: 1500 * time.Millisecond, writes: 1234}},
+	page := formatMovesPage([]loadedBackup{{engine: "sqlite", into: "postgres", rows: 2_500_000, databaseBytes: 1_499_600_000, backup: 1500 * time.Millisecond, writes: 1234}},
 		[]move{{name: "SQLite to PostgreSQL", steps: []moveStep{{"old", "a", time.Second}, {"new", "b", 2 * time.Second}, {"new", "c", 4 * time.Second}}, sum: "5e", export: "7f"}}, false, "The machine.")
 	require.Contains(t, page, "| sqlite | 2,500,000 | 1,500 MB | 0 MB | 1.5 s | 1,234 |")
 	require.Contains(t, page, "| | the programs are stopped | 3.0 s |")

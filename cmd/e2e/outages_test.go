@@ -40,7 +40,7 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// brief is true if the failure is over as soon as the function fail returns. The test then does not wait for refused requests.
+	// If brief is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
 	brief bool
 	// reads is true if requests that read data succeed during the outage. writes is true if requests that write data succeed.
 	reads, writes bool
@@ -52,10 +52,10 @@ type outage struct {
 type outageCounts struct {
 	name, engine  string
 	outages       int
-	writes, reads int           // answers with status 200
-	refusedWrites int           // answers with status 503 to writes
-	refusedReads  int           // answers with status 503 to reads
-	limited       int           // answers with status 429; only the outages of Redis have them, because the other runs have no rate limits
+	writes, reads int           // number of requests that got status 200
+	refusedWrites int           // number of requests to write data that got status 503
+	refusedReads  int           // number of requests to read data that got status 503
+	limited       int           // number of requests that got status 429; it is 0 except in the run with Redis, because the other runs have no rate limits
 	slowest       time.Duration // the longest time from a request to its answer
 	recovery      time.Duration // the longest time from the end of an outage until a write succeeded
 	duration      time.Duration
@@ -74,9 +74,9 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 			require.NoError(t, os.WriteFile(*outagesOut, []byte(outagesPage(results, storetest.Machine())), 0o600))
 		}
 	})
-	tests := map[string]func(t *testing.T) outage{"PostgreSQL": outageOfKilledPostgres, "Redis": outageOfKilledRedis}
+	tests := map[string]func(t *testing.T) outage{"PostgreSQL": newPostgresCrash, "Redis": newRedisCrash}
 	if *outagesDisks {
-		tests["SQLite disk"], tests["PostgreSQL disk"] = outageOfFullSQLiteDisk, outageOfFullPostgresDisk
+		tests["SQLite disk"], tests["PostgreSQL disk"] = newSQLiteDiskOutage, newPostgresDiskOutage
 	}
 	for name, newOutage := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,22 +92,22 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	}
 }
 
-func outageOfKilledPostgres(t *testing.T) outage {
+func newPostgresCrash(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	return outage{name: "PostgreSQL is killed (SIGKILL) and started again", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + postgres.New(t, "outages").URL},
 		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
 }
 
-func outageOfKilledRedis(t *testing.T) outage {
+func newRedisCrash(t *testing.T) outage {
 	t.Helper()
 	r := redistest.Start(t)
 	return outage{name: "Redis is killed (SIGKILL) and started again", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_REDIS_URL=" + r.URL},
 		fail: r.Kill, repair: r.Start, reads: true, writes: true, limits: true}
 }
 
-// outageOfFullSQLiteDisk returns an outage in which the file system of the SQLite database is full.
-func outageOfFullSQLiteDisk(t *testing.T) outage {
+// newSQLiteDiskOutage returns an outage in which the file system of the SQLite database is full.
+func newSQLiteDiskOutage(t *testing.T) outage {
 	t.Helper()
 	dir := t.TempDir()
 	mountSmallDisk(t, dir, 32)
@@ -120,9 +120,9 @@ func outageOfFullSQLiteDisk(t *testing.T) outage {
 		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
-// outageOfFullPostgresDisk returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
+// newPostgresDiskOutage returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
 // file system.
-func outageOfFullPostgresDisk(t *testing.T) outage {
+func newPostgresDiskOutage(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	db := postgres.New(t, "disks")

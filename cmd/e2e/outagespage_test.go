@@ -36,12 +36,12 @@ func outagesPage(results []outageCounts, machine string) string {
 		`No connection was broken.
 - While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
 - PostgreSQL is started again at once. After the kill, it first recovers its data from the write-ahead log.
-- While Redis does not run, no request is refused: the server counts requests for rate limits in its own memory. Only here, rate limits are on: %s requests got 429, which the table does not count.
+- While Redis does not run, the server counts requests for rate limits in its own memory, so it still answers every request. The other runs have no rate limits. In the run with Redis, %s requests got 429, which the table does not count.
 - At the end of each run, the list of videos must contain each acknowledged video exactly once.
 
 %s
 
-The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
+The disks are file systems in memory: 32 MiB for SQLite, and 64 MiB for the tables of PostgreSQL. The test fills them with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
 `+
 		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsPerOutage, formatThousands(limited), machine, *outagesCount)
 	return b.String()

@@ -67,8 +67,8 @@ func firingAlerts(t *testing.T, base string) map[string]int {
 	return names
 }
 
-// countSeries returns the number of time series in the result of a PromQL expression.
-func countSeries(t *testing.T, base, expression string) int {
+// numberOfSeries returns the number of time series in the result of a PromQL expression.
+func numberOfSeries(t *testing.T, base, expression string) int {
 	t.Helper()
 	var answer struct {
 		Status, Error string
@@ -107,7 +107,7 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			await(t, waitTimeout, 200*time.Millisecond, func() string {
-				if countSeries(t, base, target.Expr) == 0 {
+				if numberOfSeries(t, base, target.Expr) == 0 {
 					return fmt.Sprintf("the panel %s has no data: %s", panel.Title, target.Expr)
 				}
 				return ""

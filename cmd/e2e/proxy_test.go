@@ -50,8 +50,8 @@ type proxyProgram struct {
 	second   func(conf, address string) string
 	files    func(conf, address string) map[string]string // files returns the configuration files of a proxy that listens on address; the key is the file name
 	args     []string
-	// tooLarge is the media type of the error response to a request body that is too large (5 MiB).
-	tooLarge string
+	// tooLargeType is the media type of the error response if a request body is too large (5 MiB).
+	tooLargeType string
 }
 
 var nginx = &proxyProgram{
@@ -62,7 +62,7 @@ var nginx = &proxyProgram{
 	files: func(conf, address string) map[string]string {
 		return map[string]string{"nginx.conf": nginxConfig, "site.conf": strings.Replace(conf, "listen 443 ", "listen "+address+" ", 1)}
 	},
-	args: []string{"-p", ".", "-c", "nginx.conf"}, tooLarge: "text/html",
+	args: []string{"-p", ".", "-c", "nginx.conf"}, tooLargeType: "text/html",
 }
 
 var haproxy = &proxyProgram{
@@ -74,7 +74,7 @@ var haproxy = &proxyProgram{
 		conf = strings.NewReplacer("bind :443 ", "bind "+address+" ", "    user haproxy\n    group haproxy\n", "").Replace(conf)
 		return map[string]string{"haproxy.cfg": conf}
 	},
-	args: []string{"-db", "-f", "haproxy.cfg"}, tooLarge: "application/problem+json",
+	args: []string{"-db", "-f", "haproxy.cfg"}, tooLargeType: "application/problem+json",
 }
 
 var caddy = &proxyProgram{
@@ -87,7 +87,7 @@ var caddy = &proxyProgram{
 		return map[string]string{"Caddyfile": "{\n\tadmin off\n\tauto_https disable_redirects\n}\n" +
 			strings.Replace(conf, "\nreeltally.example.com {", "\nhttps://"+address+" {", 1)}
 	},
-	args: []string{"run", "--config", "Caddyfile"}, tooLarge: "application/problem+json",
+	args: []string{"run", "--config", "Caddyfile"}, tooLargeType: "application/problem+json",
 }
 
 // proxyPrograms are all proxies with a documented configuration.
@@ -265,13 +265,13 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	for _, program := range proxyPrograms {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
-			requireRequestsPreserved(t, startProxied(t, program, program.configuration(t)), program.tooLarge)
+			requireRequestsPreserved(t, startProxied(t, program, program.configuration(t)), program.tooLargeType)
 		})
 	}
 }
 
 // requireRequestsPreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the
-// error response to a request body that is too large (5 MiB).
+// error response if a request body is too large (5 MiB).
 func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 	t.Helper()
 	video, account := p.trackLink("/videos", proxiedVideo), p.trackLink("/accounts", proxiedAccount)

@@ -71,7 +71,7 @@ type loadedPair struct {
 	callers sync.WaitGroup
 }
 
-// startLoadedPair starts two servers with one new PostgreSQL database, nginx and the callers.
+// startLoadedPair starts two servers that share a new PostgreSQL database. It also starts nginx and the callers.
 func startLoadedPair(t *testing.T) *loadedPair {
 	t.Helper()
 	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// commandBlocks returns the blocks of commands in a chapter of a page in docs. Each block begins with "```bash".
-func commandBlocks(t *testing.T, page, chapter string) []string {
+// readCommandBlocks returns the blocks of commands in a chapter of a page in docs. Each block begins with "```bash".
+func readCommandBlocks(t *testing.T, page, chapter string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 	require.NoError(t, err)
@@ -219,7 +219,7 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	commands := commandBlocks(t, "operating.md", "### PostgreSQL")
+	commands := readCommandBlocks(t, "operating.md", "### PostgreSQL")
 	require.Len(t, commands, 3)
 	once, weekly, back := commands[0], commands[1], commands[2]
 	for name, killed := range map[string]bool{"running": false, "killed": true} {
@@ -250,7 +250,7 @@ func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	commands := commandBlocks(t, "operating.md", "### SQLite")
+	commands := readCommandBlocks(t, "operating.md", "### SQLite")
 	require.Len(t, commands, 2)
 	hourly, back := commands[0], commands[1]
 	folder := t.TempDir()

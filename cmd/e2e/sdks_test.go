@@ -83,7 +83,7 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	file := filepath.Join(t.TempDir(), "videos.csv")
 	env := []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + s.newOrganisation(t)}
 	printed := runTool(t, t.TempDir(), env, name, append(args, file)...)
-	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print four numbers of videos: tracked, listed, total of the list, and read page by page")
+	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print four numbers: the tracked videos, the videos on one page, the total of the list, and the videos on all pages")
 	exported, err := os.Open(file)
 	require.NoError(t, err)
 	defer func() { _ = exported.Close() }()
@@ -134,7 +134,7 @@ func TestSDKs_installedPackagesWork(t *testing.T) {
 func (s *sdkTest) testGo(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), s.goEnvironment(t)
-	copyFiles(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums in go.sum, go does not ask the checksum database
+	copyFiles(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // go.sum has the checksums, so the go command does not ask the checksum database
 	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
 	runTool(t, dir, env, "go", "get", "github.com/reeltally/reeltally/gen/client")
 	for _, example := range globFiles(t, filepath.Join(s.clone, "gen/client/examples/*/main.go")) {
@@ -146,7 +146,7 @@ func (s *sdkTest) testGo(t *testing.T) {
 	runTool(t, dir, env, "go", "vet", "./...")
 	runTool(t, dir, env, "go", "build", "-o", "caller", ".")
 	used := runTool(t, dir, env, "go", "list", "-m", "-f", "{{.Version}} {{with .Replace}}{{.Path}}{{end}}", "github.com/reeltally/reeltally")
-	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "go must use the commit of the clone, without a replace directive")
+	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "the program must depend on the commit of the cloned repository, without a replace directive")
 	s.runProgram(t, filepath.Join(dir, "caller"))
 }
 

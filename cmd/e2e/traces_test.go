@@ -53,7 +53,7 @@ const (
 
 // Server and collector must send the spans of a request, of a fetch, of a tool call of an assistant, and of an event for a webhook. No span may
 // contain a secret or a parameter of a statement.
-func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
+func TestTraces_haveSpansOfRequestsAndFetches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 			t.Cleanup(events.Close)
 			s := &stack{sandboxProcess: startSandbox(t)}
 			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
-				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20of%20the%20receiver")
+				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20API%20key")
 			s.token = s.newAdminToken(t)
 			s.startServer(t)
 			s.startCollector(t)
@@ -116,7 +116,7 @@ func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 			requireSpansOfToolAndWebhook(t, all)
 			require.Empty(t, all.withName("GET /livez"))
 			for _, h := range receiver.headers {
-				require.Equal(t, "canary of the receiver", h.Get("api-key"))
+				require.Equal(t, "canary API key", h.Get("api-key"))
 			}
 			canaries := map[string]string{"the token": s.token, "the id of the video": v.ID, "the id of the row": tracked.VideoID, "the link": v.url, "the secret of the webhook": hook.Secret,
 				"another canary": "canary"}
@@ -198,8 +198,8 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook checks that a tool call sends a request, whose span is below the span of the request to /mcp. It also checks that a
-// trace begins when an event is sent to a webhook.
+// requireSpansOfToolAndWebhook checks two traces. In the trace of a tool call, the span POST /mcp must contain the span of the API request
+// that the tool sends. Each call that sends events to a webhook must begin a new trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
 	mcp := all.withName("POST /mcp")

@@ -52,7 +52,7 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 // The test upgrades an installation with two servers while callers send requests. It migrates the schema, and then replaces one server
 // after the other by a server of the next version. After that, it replaces both by servers of the old version, which must work with the new
 // schema.
-func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
+func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	next, migration := buildNextVersion(t)

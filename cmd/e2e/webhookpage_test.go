@@ -20,8 +20,8 @@ func webhookPage(results []webhookResult) string {
 
 `+
 		"`make webhooks-killed` writes this page. "+
-		`Two servers on PostgreSQL, or one on SQLite, and a collector run on one database. %d organisations with a webhook each track and then stop %s videos each. Meanwhile %d processes
-are killed (SIGKILL) and restarted, one after the other: servers and the collector in turn while the videos are tracked and fetched, and the servers in turn while the tracking is stopped. A kill follows directly after the
+		`Two servers on PostgreSQL, or one on SQLite, and a collector run on one database. %d organisations have one webhook each. Every organisation tracks %s videos, and later stops tracking them. Meanwhile %d processes
+are killed (SIGKILL) and restarted, one after the other. While the videos are tracked and fetched, servers and the collector are killed in turn. While the tracking is stopped, only servers are killed. A kill follows directly after the
 arrival of an event, so that the server often has no time to store that the event was sent. The receiver often fails at the first attempt to send an event.
 
 At the end, each video in the database must have exactly one event about its first counts and one about the end of its tracking. Every event of the event feeds must have arrived, and no other. `+

@@ -17,11 +17,11 @@ import (
 
 // These are the faults with which an eventReceiver answers attempts to send an event.
 const (
-	faultRefused    = "answered with 503"
-	faultRedirected = "answered with a redirect to another server on a loopback address"
-	faultCut        = "read the event and closed the connection without an answer"
-	faultSilent     = "read the event and did not answer within ten seconds"
-	faultLate       = "answered with 200 after two seconds"
+	faultRefused    = "the receiver answered with 503"
+	faultRedirected = "the receiver answered with a redirect to another server on a loopback address"
+	faultCut        = "the receiver closed the connection without an answer"
+	faultSilent     = "the receiver did not answer within ten seconds"
+	faultLate       = "the receiver answered with 200 after two seconds"
 )
 
 // faultOfEvent returns the fault with which the receiver answers the first attempt to send an event, or "" for no fault. n is the number of the
@@ -51,12 +51,12 @@ type eventReceiver struct {
 	verifiers []*standardwebhooks.Webhook // verifiers of signatures, one for each webhook
 
 	mu         sync.Mutex
-	attempts   map[uuid.UUID]int               // number of requests for each event, including refused ones
+	attempts   map[uuid.UUID]int               // number of requests for each event, including requests that the receiver refused
 	times      map[uuid.UUID]int               // number of times that each event was recorded
 	events     map[eventKey]map[uuid.UUID]bool // ids of the received events, by the change that they report
 	faults     map[string]int                  // number of requests that were answered with a fault; the key is the name of the fault
 	requests   int
-	redirected int      // number of requests that followed a redirect
+	redirected int      // number of requests to inside, the target of redirects
 	wrong      []string // descriptions of errors in the received requests
 }
 

@@ -24,7 +24,7 @@ import (
 var (
 	webhooksOut    = flag.String("webhooks.out", "", "path of the page that TestKill_killedProcessesLoseNoEventsForWebhooks writes")
 	webhooksOrgs   = flag.Int("webhooks.organisations", 2, "number of organisations, each of which has one webhook")
-	webhooksVideos = flag.Int("webhooks.videos", 30, "number of videos that each organisation tracks and stops, which causes at least two events for each video")
+	webhooksVideos = flag.Int("webhooks.videos", 30, "number of videos that each organisation tracks; it later stops the tracking, so each video causes at least two events")
 	webhooksKills  = flag.Int("webhooks.kills", 4, "number of killed processes")
 )
 
@@ -56,7 +56,7 @@ type webhookOwner struct {
 type webhookResult struct {
 	engine                   string
 	videos, events, requests int
-	repeated                 int            // number of requests with an event that the receiver had received before
+	repeated                 int            // number of requests whose event the receiver had already received
 	kills                    map[string]int // number of kills, by the name of the process
 	faults                   map[string]int // number of faults, by the name of the fault
 	duration                 time.Duration
@@ -137,8 +137,8 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// killProcessesDuring calls doWork. Until doWork ends, it kills a process and starts it again, n times. It takes the processes in names in turn. Between
-// two kills, it waits until the receiver has got some events, so that the kills are distributed over the whole time.
+// killProcessesDuring kills and restarts a process n times while doWork runs in a goroutine. The processes in `names` are killed in turn. Some
+// events must arrive before each kill, so that the kills are distributed over the whole time.
 func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -191,21 +191,21 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 
 func (w *webhookRun) trackAll(t *testing.T) {
 	t.Helper()
-	w.forEachBulk(func(owner webhookOwner, links []string) {
+	w.forEachLinkGroup(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
 	})
 }
 
 func (w *webhookRun) stopAll(t *testing.T) {
 	t.Helper()
-	w.forEachBulk(func(owner webhookOwner, links []string) {
+	w.forEachLinkGroup(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
 	})
 }
 
-// forEachBulk divides the links of each organisation into groups, and calls a function for each group. The organisations are handled at the
+// forEachLinkGroup divides the links of each organisation into groups, and calls a function for each group. The organisations are handled at the
 // same time.
-func (w *webhookRun) forEachBulk(do func(owner webhookOwner, links []string)) {
+func (w *webhookRun) forEachLinkGroup(do func(owner webhookOwner, links []string)) {
 	var all sync.WaitGroup
 	for _, owner := range w.owners {
 		all.Go(func() {
@@ -278,7 +278,7 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 			}
 			missing = slices.DeleteFunc(missing, w.receiver.hasReceived)
 			if len(missing) > 0 {
-				return fmt.Sprintf("%d changes have no event, such as %v", len(missing), missing[0])
+				return fmt.Sprintf("%d changes have no event; the first of these changes is %v", len(missing), missing[0])
 			}
 			return ""
 		})

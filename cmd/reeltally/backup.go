@@ -23,7 +23,7 @@ type backupCommand struct {
 // Help returns the text that --help shows below the summary of the command.
 func (backupCommand) Help() string {
 	return "The backup contains all data of the database at the moment when the command started. Servers and collectors can continue to work. " +
-		"`reeltally restore` can restore the backup into SQLite or PostgreSQL, whichever of them it comes from. " +
+		"`reeltally restore` can restore a backup of SQLite or PostgreSQL into either of them. " +
 		"The backup contains hashes of tokens and the keys that sign sessions, so keep it as secret as the database."
 }
 
@@ -139,12 +139,12 @@ type backupSummary struct {
 	SHA256  string    `json:"sha256"`
 }
 
-// printBackupSummary prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the file.
+// printBackupSummary prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the backup.
 func printBackupSummary(p boot.Process, asJSON bool, file, verb string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
+	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase: %s, schema version %d\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
 		numberWithNoun(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
 	return err
 }

@@ -24,7 +24,7 @@ import (
 // command of reeltally with this login file.
 func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u = launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	loginFile = filepath.Join(t.TempDir(), "folder", "login.json")
 	return u, loginFile, func(stdin string, args ...string) (int, string, string) {
 		return boottest.Run(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)
@@ -318,7 +318,7 @@ func TestChart_distinguishesGapsFromInterpolatedDays(t *testing.T) {
 		{"2026-02-01", "50", "", strings.Repeat("█", 20)},
 		{"2026-02-02", "75", "+25", strings.Repeat("░", 30) + " interpolated"},
 		{"2026-02-03", "-", "", ""},
-		{"…", "", "", "2 days without a point"},
+		{"…", "", "", "2 days without a history point"},
 		{"2026-02-06", "100", "", strings.Repeat("█", 40)},
 	}, rows)
 }

@@ -48,7 +48,8 @@ func readCompose(t *testing.T, name string) (composeFile, string) {
 // composeVariable matches a variable in a compose file, such as ${REELTALLY_PORT:-8080}.
 var composeVariable = regexp.MustCompile(`\$\{(\w+)`)
 
-// pinnedImage matches an image whose tag is an exact version, or a variable with such an image as the default.
+// pinnedImage matches the name of an image with an exact version, such as postgres:17.5. The image can also be the default of a variable, such as
+// ${IMAGE:-postgres:17.5}.
 var pinnedImage = regexp.MustCompile(`^(\$\{\w+:-)?[a-z]+(/[a-z]+)?:\d+\.\d+[.\d]*\}?$`)
 
 func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
@@ -98,7 +99,7 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	t.Parallel()
 	file, text := readCompose(t, "docker-compose.demo.yml")
-	require.NotContains(t, text, ":?", "the file must have no required variable")
+	require.NotContains(t, text, ":?", "the file must have a default for each variable")
 	require.NotContains(t, text, "env_file")
 	require.Len(t, file.Services, 1)
 	require.Empty(t, file.Volumes)
@@ -109,7 +110,7 @@ func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	for name, value := range demo.Environment {
 		env[name] = strings.NewReplacer("/data/", t.TempDir()+"/", "${REELTALLY_PORT:-8080}", "8080").Replace(value)
 	}
-	u := startUp(t, env)
+	u := launchUpCommand(t, env)
 	require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
 	require.Contains(t, u.Stdout.String(), env["REELTALLY_APP_URL"]+"/login/")
 	require.Contains(t, getText(t, u.base+"/videos?limit=1", u.token), `"data":[{`)

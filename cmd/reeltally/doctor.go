@@ -171,8 +171,8 @@ func (c *doctorCommand) checkDisk() []finding {
 	return append(append(checkFileModes(path), checkWritable(path)...), diskFinding(folder, usage.Free, writeTestFile(folder)))
 }
 
-// diskFinding returns the finding for a folder with a SQLite database. It gets the free disk space in bytes, and the error of writing a test file to the
-// folder.
+// diskFinding returns the finding for a folder with a SQLite database. The parameter free is the free disk space in bytes. The parameter writeErr is
+// the result of writeTestFile.
 func diskFinding(folder string, free uint64, writeErr error) finding {
 	found := fmt.Sprintf("%d MiB free in %s", free>>20, folder)
 	switch {
@@ -202,7 +202,7 @@ func writeTestFile(folder string) error {
 	return errors.Join(err, file.Sync(), file.Close(), os.Remove(file.Name()))
 }
 
-// checkWritable checks whether this program may write to the files of a SQLite database. It returns a finding only if it may not.
+// checkWritable returns a finding if this program cannot write to the files of a SQLite database. Otherwise, it returns nil.
 func checkWritable(path string) []finding {
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		file, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // the operator names the database
@@ -237,12 +237,12 @@ func checkFileModes(path string) []finding {
 func checkRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
-		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If the clock is right, ReelTally deletes old rows again as soon as it trusts the clock."}}
+		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If the clock is right, do nothing: ReelTally will resume the deletion of old rows when it trusts the clock."}}
 	}
 	if err != nil {
 		return []finding{{"retention", stateBroken, err.Error(), "Check the log of the database."}}
 	}
-	return []finding{{"retention", stateOK, "old rows are deleted, because the clock has not jumped", ""}}
+	return []finding{{"retention", stateOK, "ReelTally trusts the clock of this machine and deletes old rows", ""}}
 }
 
 // maxClockDrift is the largest accepted difference between two clocks. If the difference is larger, the machines may disagree about the day and
@@ -259,7 +259,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 			out = append(out, finding{check, stateBroken, fmt.Sprintf("this clock differs from the clock of this machine by %s", drift.Round(time.Second)), "Synchronise the clocks with NTP."})
 			return
 		}
-		out = append(out, finding{check, stateOK, "this clock agrees with the clock of this machine", ""})
+		out = append(out, finding{check, stateOK, fmt.Sprintf("this clock differs from the clock of this machine by at most %s", maxClockDrift+resolution), ""})
 	}
 	switch engine, err := st.Engine(ctx); {
 	case err != nil:
@@ -282,7 +282,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
 		default:
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
-			compare("clock of "+name, clock, time.Now(), time.Second) // the time of the source comes from its Date header, which has whole seconds
+			compare("clock of the source "+name, clock, time.Now(), time.Second) // the time of the source comes from its Date header, which has whole seconds
 		}
 	}
 	return out
@@ -291,7 +291,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 // checkSources makes one call to each source, to check whether the source accepts the configured credential.
 func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
-		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has no source either, configure one: see docs/sources.md."}}
+		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the settings of the collector, so that the command can check the credentials. If these settings have no source, configure one: see docs/sources.md."}}
 	}
 	q := quota.New(st.Queue, time.Now, slog.New(slog.DiscardHandler))
 	var out []finding

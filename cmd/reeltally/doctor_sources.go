@@ -34,7 +34,7 @@ func findingFromProbe(p probe.Answer) finding {
 			return finding{check, stateOK, fmt.Sprintf("%s for your own account or pages", accepted), ""}
 		}
 		return finding{check, stateWarning, fmt.Sprintf("the source is reachable, but refuses videos of other accounts: %s", found),
-			"The credential may lack a permission. Without it, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, and the check uses them."}
+			"The credential may lack a permission. Without this permission, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, so that this command checks the credential with one of these pages."}
 	case source.AuthFailed:
 		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}
 	case source.Temporary, source.BadRequest:
@@ -73,12 +73,12 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			continue
 		}
 		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
-			"See the source's check above and reeltally status: a collector, a source or budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
+			"See the check of the source above, and run `reeltally status`. A collector, a source or a budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
 		if p.Fresh == 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
 		}
 		if failing {
-			f.Advice = "See the source's check above and docs/sources.md: the credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
+			f.Advice = "See the check of the source above, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
 			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})

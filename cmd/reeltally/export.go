@@ -63,7 +63,7 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 	if err != nil {
 		return err
 	}
-	if err := warnOfTier(ctx, p.Stderr, api); err != nil {
+	if err := warnIfNotPremium(ctx, p.Stderr, api); err != nil {
 		return errors.Join(err, out.close())
 	}
 	var total int64
@@ -99,8 +99,9 @@ func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNo
 	return os.Rename(file.Name(), out.path)
 }
 
-// warnOfTier writes a warning if the tier of the organisation gets only the first entry of a list, so that the export is not complete.
-func warnOfTier(ctx context.Context, w io.Writer, api *client.ReelTally) error {
+// warnIfNotPremium writes a warning if the organisation does not have the tier premium. The export is then incomplete, because the API returns only the
+// first entry of each list.
+func warnIfNotPremium(ctx context.Context, w io.Writer, api *client.ReelTally) error {
 	found, err := api.Authenticate(ctx)
 	if err != nil || found.Organisation.Tier == client.OrganisationTierPremium {
 		return err
@@ -110,7 +111,7 @@ func warnOfTier(ctx context.Context, w io.Writer, api *client.ReelTally) error {
 }
 
 // tierWarning is the line that warns a user of the tiers limited and basic.
-const tierWarning = "The tier of the organisation gets only the first result, without metrics. The tier premium gets all results."
+const tierWarning = "In the tier of this organisation, a list returns only the first result, without metrics. In the tier premium, a list returns all results."
 
 // pageLimit is maxPage as text, for the query parameter "limit".
 var pageLimit = strconv.Itoa(maxPage)
@@ -127,7 +128,7 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
-		answers := &madeUpDetector{HttpRequestDoer: api.Raw.Client}
+		answers := &sandboxDetector{HttpRequestDoer: api.Raw.Client}
 		api.Raw.Client = answers
 		if c.isCSV() {
 			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), answers: answers}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
@@ -155,14 +156,14 @@ type exportedVideo struct {
 	Source string `json:"source,omitempty"` // "sandbox" if the counts are made up. Otherwise, the file does not have the member.
 }
 
-// madeUpDetector sends requests, and finds out from the answers whether the numbers of the server are made up.
-type madeUpDetector struct {
+// sandboxDetector sends requests. It finds out from the answers whether the server has made-up numbers of the sandbox.
+type sandboxDetector struct {
 	client.HttpRequestDoer
 	madeUp bool // whether an answer had made-up numbers
 }
 
 // Do sends a request.
-func (d *madeUpDetector) Do(r *http.Request) (*http.Response, error) {
+func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
 	answer, err := d.HttpRequestDoer.Do(r)
 	if err == nil && answer.Header.Get(sandbox.Header) == "true" {
 		d.madeUp = true
@@ -175,7 +176,7 @@ func (d *madeUpDetector) Do(r *http.Request) (*http.Response, error) {
 type sourceWriter struct {
 	io.Writer
 	separator string // text between two columns
-	answers   *madeUpDetector
+	answers   *sandboxDetector
 	begun     bool // whether Write was called
 	madeUp    bool // whether the first page has made-up numbers
 	quoted    bool // whether the next character is within quotes
@@ -183,7 +184,7 @@ type sourceWriter struct {
 }
 
 func (s *sourceWriter) Write(part []byte) (int, error) {
-	if !s.begun { // all rows need the same columns, so the first page decides
+	if !s.begun { // the first page decides for all rows whether there is a column "source"
 		s.begun, s.madeUp = true, s.answers.madeUp
 	}
 	if !s.madeUp {

@@ -96,7 +96,7 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "%s has %s of %s of %s (%s).\n", c.Out, numberWithNoun(done.Rows, "row"), numberWithNoun(done.Videos, "video"), plainText(found.Name), found.ID)
+		_, err = fmt.Fprintf(p.Stdout, "Exported the organisation %s (%s) to the file %s: %s, %s.\n", plainText(found.Name), found.ID, c.Out, numberWithNoun(done.Rows, "row"), numberWithNoun(done.Videos, "video"))
 		return err
 	})
 }

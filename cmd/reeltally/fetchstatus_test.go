@@ -43,11 +43,11 @@ type statusSystem struct {
 	sources []source.Source
 }
 
-// newConnections is an HTTP transport that opens a new connection for each request and closes it afterwards. So no connection is still open
+// noKeepAliveTransport is an HTTP transport that opens a new connection for each request and closes it afterwards. So no connection is still open
 // when a test ends.
-type newConnections struct{}
+type noKeepAliveTransport struct{}
 
-func (newConnections) RoundTrip(r *http.Request) (*http.Response, error) {
+func (noKeepAliveTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Close = true
 	return http.DefaultTransport.RoundTrip(r)
 }
@@ -61,7 +61,7 @@ func newStatusSystem(t *testing.T, db *storetest.DB) *statusSystem {
 	t.Cleanup(platforms.Close)
 	s.boxURL = platforms.URL
 	settings := s.box.Settings(s.boxURL)
-	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: newConnections{}})
+	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAliveTransport{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: s.boxURL + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
@@ -239,7 +239,7 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 		require.Equal(t, []any{"No configured source can fetch videos of Facebook; the operator can configure one."}, warning)
 		noAccount, warning := s.trackVideo("https://www.instagram.com/reel/" + world.Find(link.Instagram, sandbox.Normal) + "/")
 		require.Len(t, warning, 1)
-		require.Contains(t, warning[0], "track the account, or send a link of the video that contains the handle of the account")
+		require.Contains(t, warning[0], "Track the account, or send a link that contains the account's handle.")
 		s.waitForStatus(noAccount, "unsupported")
 		ids["private"], warning = s.trackVideo(tiktok(private))
 		require.Empty(t, warning)
@@ -267,11 +267,11 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 
 		for status, detail := range map[string]string{
 			"pending":     "The first fetch of the video since tracking began is still to come; it is due on ",
-			"delayed":     "The fetch of the video is late, because no collector has made it yet; it has been due since ",
+			"delayed":     "No collector has fetched the video in time; it has been due since ",
 			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; it is asked for again on ",
 			"private":     "The vendor sandbox says that the video is private; it is asked for again on ",
-			"restricted":  "The vendor sandbox does not show the video to everyone, because of its age or region restriction; it is asked for again on ",
-			"gone":        "The vendor sandbox did not find the video, at 3 attempts in a row; it is asked for again on ",
+			"restricted":  "The vendor sandbox shows the video only to viewers of certain ages or regions; it is asked for again on ",
+			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); it is asked for again on ",
 			"unsupported": "No configured source can fetch videos of Facebook.",
 			"stopped":     "The organisation stopped tracking the video.",
 		} {

@@ -19,7 +19,7 @@ const healthTimeout = 4 * time.Second
 // Run sends a GET request to the URL, and returns an error unless the response has the status 200. Containers run this command as their
 // health check, because their image has no other program that can send a request.
 func (c healthcheckCommand) Run(ctx context.Context) error {
-	reach, err := outbound.OnlyServer(c.URL)
+	reach, err := outbound.AllowOneServer(c.URL)
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,8 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// printHistory prints a history as a chart, or as JSON with --json. The function request requests the points since a day from the API, and
-// toChartPoint converts a point. metric is the heading of the counts.
+// printHistory prints a history as a chart, or as JSON with --json. The function request calls the API and returns the points from the given day on.
+// The function toChartPoint converts a point for the chart. The parameter metric is the heading of the counts.
 func printHistory[T any](w io.Writer, c historyCommand, metric string, request func(*client.ReelTally, openapi_types.Date) ([]T, error), toChartPoint func(T) chartPoint) error {
 	start, err := firstDay(c.Days)
 	if err != nil {
@@ -106,7 +106,7 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 }
 
 func writeNoPointsMessage(w io.Writer, days int) error {
-	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", numberWithNoun(days, "day"))
+	_, err := fmt.Fprintf(w, "There are no history points in the last %s.\n", numberWithNoun(days, "day"))
 	return err
 }
 
@@ -117,8 +117,8 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a history as a chart, the oldest day first. The API returns the points in the opposite order, as they are in newestFirst. The
-// function toChartPoint converts a point of the API.
+// writeChart writes a history as a chart that begins with the oldest day. The parameter newestFirst has the points in the order of the API: the newest
+// point is the first. The function toChartPoint converts a point of the API.
 func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(newestFirst) {
@@ -144,7 +144,7 @@ func chartRows(oldestFirst []chartPoint) [][]string {
 	var day time.Time
 	for _, p := range oldestFirst {
 		if missing := int(p.day.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
-			rows = append(rows, []string{"…", "", "", numberWithNoun(missing, "day") + " without a point"})
+			rows = append(rows, []string{"…", "", "", numberWithNoun(missing, "day") + " without a history point"})
 		}
 		day = p.day
 		n, gain, bar := p.count, "", ""

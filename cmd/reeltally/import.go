@@ -53,7 +53,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	bad, err := c.openSkipBad(p, in)
+	bad, err := c.openBadRowsFile(p, in)
 	if err != nil {
 		return err
 	}
@@ -94,20 +94,21 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes the invalid rows to the file of the flag --skip-bad. It does not change the file before the first row. In a dry run, it writes
-// nothing.
+// badRows writes the invalid rows to the file of the flag --skip-bad. The file stays unchanged until the first invalid row or the end of the import. In
+// a dry run, badRows writes nothing.
 type badRows struct {
-	output // without path and stream, there is nothing to write
+	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool
 }
 
-// openSkipBad returns the badRows of the flag --skip-bad. It returns an error if the file is the imported file, which would then be emptied.
-func (c *importCommand) openSkipBad(p boot.Process, in io.Reader) (*badRows, error) {
+// openBadRowsFile returns a writer for the file of the flag --skip-bad. It returns an error if this file is also the file to import, because the import
+// would then overwrite its own input.
+func (c *importCommand) openBadRowsFile(p boot.Process, in io.Reader) (*badRows, error) {
 	if c.SkipBad == "" {
 		return &badRows{}, nil
 	}
-	if info, err := os.Stat(c.SkipBad); err == nil && info.Mode().IsRegular() && (isOpenAs(in, info) || c.File == standardStream && isOpenAs(p.Stdin, info)) {
-		return nil, boot.UsageError{Err: fmt.Errorf("--skip-bad %s is the file to import, and would be overwritten: name another file", c.SkipBad)}
+	if info, err := os.Stat(c.SkipBad); err == nil && info.Mode().IsRegular() && (isSameFile(in, info) || c.File == standardStream && isSameFile(p.Stdin, info)) {
+		return nil, boot.UsageError{Err: fmt.Errorf("--skip-bad must name another file than the file to import, but names %s", c.SkipBad)}
 	}
 	if c.DryRun {
 		return &badRows{}, nil
@@ -175,9 +176,9 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.New, "new video", "%s")
 	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")
 	line(s.Added, "point", "%s added")
-	line(s.Folded, "point", "%s older than %d days left out: a later point of the same week is kept", keep.Daily)
+	line(s.Folded, "point", "%s left out: older than %d days, and a later point of the same week is kept", keep.Daily)
 	line(s.Existing, "point", "%s skipped: already there")
-	line(s.Conflicts, "point", "%s left out: the day or week has a point with other counts, which is kept")
+	line(s.Conflicts, "point", "%s left out: an existing point of the same day or week has other counts and is kept")
 	line(s.TooOld, "point", "%s left out: older than %d days", keep.Weekly)
 	line(s.WithoutCounts, "row", "%s with a date but no counts: the video was imported without this point")
 	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")

@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startDemo starts `reeltally up` with the demo organisation. It returns functions that run a command with the token of the organisation, and with the
-// database.
+// startDemo starts `reeltally up` with the demo organisation. It returns two functions. The function caller runs a command with the token of the
+// organisation. The function operator runs a command with the URL of the database.
 func startDemo(t *testing.T) (caller, operator func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	url := storetest.NewEmptyURL(t, "sqlite")
-	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": t.TempDir()})
+	u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": t.TempDir()})
 	return func(args ...string) (int, string, string) {
 			return boottest.Run(t, run, nil, map[string]string{"REELTALLY_URL": u.base, "REELTALLY_TOKEN": u.token}, args...)
 		}, func(args ...string) (int, string, string) {
@@ -56,14 +56,14 @@ func TestExportVideos_marksMadeUpNumbersForImport(t *testing.T) {
 	}
 }
 
-func TestLists_warnThatLowerTiersGetOneResult(t *testing.T) {
+func TestLists_warnIfTierAllowsOnlyOneResult(t *testing.T) {
 	t.Parallel()
 	caller, operator := startDemo(t)
 	commands := [][]string{{"list"}, {"list", "--json"}, {"accounts", "list"}, {"export", "videos"}, {"export", "histories"}, {"export", "accounts"}}
 	for _, command := range commands {
 		status, _, stderr := caller(command...)
 		require.Zero(t, status, stderr)
-		require.NotContains(t, stderr, "only the first result", command)
+		require.NotContains(t, stderr, "returns only the first result", command)
 	}
 	status, stdout, stderr := operator("org", "list", "--json")
 	require.Zero(t, status, stderr)
@@ -73,7 +73,7 @@ func TestLists_warnThatLowerTiersGetOneResult(t *testing.T) {
 	for _, command := range commands {
 		require.Eventually(t, func() bool {
 			status, _, stderr = caller(command...)
-			return status == 0 && strings.Count(stderr, "The tier of the organisation gets only the first result, without metrics.") == 1
+			return status == 0 && strings.Count(stderr, "In the tier of this organisation, a list returns only the first result, without metrics.") == 1
 		}, startTimeout, 100*time.Millisecond, "%s: %s", command, stderr)
 	}
 	status, _, stderr = caller("list", "--collection", "Hidden from this tier")

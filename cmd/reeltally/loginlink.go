@@ -44,7 +44,7 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 			return err
 		}
 		_, err = fmt.Fprintln(p.Stdout, link)
-		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", plainText(org.Name), token.ID)
+		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to the organisation %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", plainText(org.Name), token.ID)
 		return errors.Join(err, errNote)
 	})
 }
@@ -76,7 +76,7 @@ func (c *loginLinkCommand) printSetupLink(ctx context.Context, p boot.Process, s
 		return err
 	}
 	_, err = fmt.Fprintln(p.Stdout, strings.TrimRight(c.AppURL, "/")+"/setup/"+secret)
-	_, errNote := fmt.Fprintln(p.Stderr, "There is no organisation yet. The link creates the first one, once, within 30 minutes. Earlier links no longer work.")
+	_, errNote := fmt.Fprintln(p.Stderr, "There is no organisation yet. The link creates the first organisation. It works once, within 30 minutes. Earlier links no longer work.")
 	return errors.Join(err, errNote)
 }
 

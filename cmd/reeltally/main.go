@@ -68,12 +68,12 @@ func run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	return addLoginAdvice(nameFlags(parsed.Run(), parsed.Flags()))
+	return addLoginAdvice(addFlagNames(parsed.Run(), parsed.Flags()))
 }
 
-// nameFlags returns a UsageError that names the flags with wrong values, if err is the server's answer that these values are invalid. It returns other
-// errors unchanged. The command line does not check such values, because a newer server can accept more of them.
-func nameFlags(err error, flags []*kong.Flag) error {
+// addFlagNames returns a UsageError that names the flags with invalid values, if err is the server's error for these values. It returns other errors
+// unchanged. The command line does not check such values, because a newer server can accept more of them.
+func addFlagNames(err error, flags []*kong.Flag) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadRequest || len(refused.Errors) == 0 {
 		return err
@@ -87,8 +87,8 @@ func nameFlags(err error, flags []*kong.Flag) error {
 		case fault.Pointer != nil:
 			member = strings.TrimPrefix(*fault.Pointer, "/")
 		}
-		sent := slices.IndexFunc(flags, func(f *kong.Flag) bool { return memberOf(f) == member })
-		if sent < 0 { // no flag has the fault, but for example a link
+		sent := slices.IndexFunc(flags, func(f *kong.Flag) bool { return apiNameOf(f) == member })
+		if sent < 0 { // the invalid value is not from a flag; for example, it is a link
 			return err
 		}
 		texts[i] = "--" + flags[sent].Name + strings.TrimPrefix(fault.Detail, member)
@@ -96,9 +96,9 @@ func nameFlags(err error, flags []*kong.Flag) error {
 	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
 }
 
-// memberOf returns the name of the API's parameter or member in which a command sends the value of the flag. It is in the tag api if it is not the name
-// of the flag.
-func memberOf(f *kong.Flag) string {
+// apiNameOf returns the name that the API uses for the value of a flag: the name of a query parameter or of a JSON member. The tag "api" of the flag
+// has this name. Without the tag, it is the name of the flag with "_" instead of "-".
+func apiNameOf(f *kong.Flag) string {
 	if name := f.Tag.Get("api"); name != "" {
 		return name
 	}

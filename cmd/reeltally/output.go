@@ -55,7 +55,7 @@ func openOutput(p boot.Process, name string) (output, error) {
 		return output{}, err
 	case info.IsDir():
 		return output{}, fmt.Errorf("%s is a folder: name a file in it", name)
-	case isOpenAs(p.Stdout, info):
+	case isSameFile(p.Stdout, info):
 		return output{stream: nopCloser{p.Stdout}}, nil
 	}
 	if info.Mode().IsRegular() {
@@ -75,12 +75,12 @@ func openOutput(p boot.Process, name string) (output, error) {
 // maxLinksFollowed is the maximum number of symbolic links that followLinks follows, as in Linux.
 const maxLinksFollowed = 40
 
-// followLinks returns the path of the file that does not exist yet, but to which the symbolic link name refers. If name is no symbolic link,
-// followLinks returns name.
+// followLinks follows symbolic links, beginning with the link at the path name, and returns the path of the last target. The target need not exist. If
+// there is no symbolic link at name, followLinks returns name.
 func followLinks(name string) (string, error) {
 	for path, n := name, 0; n < maxLinksFollowed; n++ {
 		target, err := os.Readlink(path)
-		if err != nil { // there is no file at path, or it is no symbolic link
+		if err != nil { // path does not exist or is not a symbolic link
 			return path, nil //nolint:nilerr // path is the result
 		}
 		if !filepath.IsAbs(target) {
@@ -91,8 +91,8 @@ func followLinks(name string) (string, error) {
 	return "", fmt.Errorf("%s is a symbolic link that leads to itself", name)
 }
 
-// isOpenAs reports whether the stream is the file that info describes.
-func isOpenAs(stream any, info os.FileInfo) bool {
+// isSameFile reports whether the stream and info belong to the same file. It returns false if the stream is not a file.
+func isSameFile(stream any, info os.FileInfo) bool {
 	file, ok := stream.(*os.File)
 	if !ok {
 		return false

@@ -43,7 +43,8 @@ func TestOutput_isWrittenDirectlyIfItIsNoRegularFile(t *testing.T) {
 		if _, err := os.Stat("/dev/full"); err != nil {
 			continue
 		}
-		full := filepath.Join(t.TempDir(), "full") // a link, so that a failing test cannot replace the device
+		// The output is a symbolic link that leads to /dev/full. If a faulty command replaced its output file, it would replace this link and not the device.
+		full := filepath.Join(t.TempDir(), "full")
 		require.NoError(t, os.Symlink("/dev/full", full))
 		status, _, stderr = operator(append(command, "--out", full)...)
 		require.Equal(t, 1, status)

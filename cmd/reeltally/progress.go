@@ -24,7 +24,7 @@ type progress struct {
 	start        time.Time
 	lastLog      time.Time
 	total        int64        // total number of units; 0 if unknown
-	pointsBefore int          // number of history points of the organisations that are finished
+	pointsBefore int          // number of history points in all finished organisations
 	points       atomic.Int64 // number of history points so far; 0 if the task does not count them
 	bars         *mpb.Progress
 	bar          *mpb.Bar
@@ -104,7 +104,7 @@ func (p *progress) showDoneAndTotal(ctx context.Context, done, total int64) {
 	p.showDone(ctx, done, 0)
 }
 
-// startNextOrganisation must be called when an organisation is finished. After the call, showDone gets the number of points of the next organisation.
+// startNextOrganisation must be called when an organisation is finished. In later calls of showDone, the parameter points must begin at 0 again.
 func (p *progress) startNextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the elapsed time. If the task counts history points, finish also logs their number.

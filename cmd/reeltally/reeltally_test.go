@@ -76,7 +76,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 5-04, 11.8-02
-func TestToken_createsListsAndRevokesTokens(t *testing.T) {
+func TestTokenCommands_createListAndRevokeTokens(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	operator := newCommandRunner(t, db.URL)
@@ -121,13 +121,13 @@ func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	require.Zero(t, status, note)
 	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/login/")
 	require.True(t, ok, link)
-	require.Contains(t, note, "signs in to N once, within 30 minutes")
+	require.Contains(t, note, "The link signs in to the organisation N once, within 30 minutes")
 	db.Clock.Set(time.Now()) // the command uses the machine's clock, so the test's database must have the same time
 	id, err := db.LoginLink(t.Context(), secret)
 	require.NoError(t, err)
 	require.Equal(t, "N", id.Organisation.Name)
 	require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
-	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token of a login link must expire after the maximum duration of a session")
+	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token of a login link must be valid for store.SessionLife, the maximum duration of a session")
 	require.Contains(t, operator("token", "list", "--org", "N"), "Login link")
 	for _, wrong := range [][]string{{"--org", "N", "--app-url", "reeltally.example.com"}, {"--org", "N", "--scopes", "owner"}, {"--org", "unknown"}} {
 		status, _, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, append([]string{"login-link"}, wrong...)...)
@@ -144,14 +144,14 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 	require.Zero(t, status, note)
 	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/setup/")
 	require.True(t, ok, link)
-	require.Contains(t, note, "creates the first one, once, within 30 minutes")
+	require.Contains(t, note, "The link creates the first organisation. It works once, within 30 minutes.")
 	db.Clock.Set(time.Now()) // the command uses the machine's clock, so the test's database must have the same time
 	_, err := db.SetUp(t.Context(), secret, "N")
 	require.NoError(t, err)
 
 	_, link, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Contains(t, link, "https://reeltally.example.com/login/")
-	require.Contains(t, note, "signs in to N once", "if there is only one organisation, the command must not require --org")
+	require.Contains(t, note, "The link signs in to the organisation N once", "if there is only one organisation, the command must not require --org")
 	newCommandRunner(t, db.URL)("org", "create", "--name", "M")
 	status, _, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Equal(t, 2, status)
@@ -179,8 +179,8 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		{"token create --name N --org " + unknownID, 1, []string{"no such organisation", unknownID}},
 		{"token create --name N --org " + unknownID + " --scopes owner", 2, []string{"--scopes", `"owner"`, "read, write"}},
 		{"token create --name N --org " + unknownID + " --expires=-1h", 2, []string{"--expires", "-1h"}},
-		{"token create --name N --org " + unknownID + " --expires 0", 2, []string{"--expires", `"0" must be longer than 0`}},
-		{"token create --name N --org " + unknownID + " --expires 0d", 2, []string{"--expires", `"0d" must be longer than 0`}},
+		{"token create --name N --org " + unknownID + " --expires 0", 2, []string{"--expires", `"0" is too short: the duration must be longer than 0`}},
+		{"token create --name N --org " + unknownID + " --expires 0d", 2, []string{"--expires", `"0d" is too short: the duration must be longer than 0`}},
 		{"token create --name N --org " + unknownID + " --expires 999999d", 2, []string{"--expires", `"999999d" is too long: the maximum is 106751d`}},
 		{"token create --name N --org " + unknownID + " --expires soon", 2, []string{"--expires", `"soon"`, "30d"}},
 		{"token list --org " + unknownID, 1, []string{"no such organisation"}},
@@ -194,7 +194,7 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		{"import --org Unknown reeltally_test.go", 1, []string{"no such organisation: Unknown"}},
 		{"import reeltally_test.go", 2, []string{"--org"}},
 		{"import --org N missing.csv", 1, []string{"missing.csv"}},
-		{"import --org N --map a=b reeltally_test.go", 2, []string{"program: --map a=b: the field", `"b"`, "views"}},
+		{"import --org N --map a=b reeltally_test.go", 2, []string{`program: --map a=b: the field "b" must be one of `, "views"}},
 		{"export --org " + unknownID, 1, []string{"no such organisation", unknownID}},
 		{"export --org N --format xml", 2, []string{"--format", `"xml"`, "jsonl"}},
 		{"export --org N --from 2026-02-30", 2, []string{"2026-02-30", "YYYY-MM-DD"}},
@@ -368,7 +368,7 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	require.Equal(t, ids, seedOnce(), "a second run with the same arguments must add no organisations")
 
 	org := parseObject(t, newCommandRunner(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
-	require.Contains(t, runSeed(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
+	require.Contains(t, runSeed(t, url, "--org", org, "--videos", "20", "--days", "10"), "Organisation "+org+" has 20 videos with 10 days of history")
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "use an empty organisation")

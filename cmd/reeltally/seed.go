@@ -29,7 +29,7 @@ type seedCommand struct {
 func (seedCommand) Help() string {
 	return "The data comes from the sandbox. Use a new database or one with made-up data: a database with real numbers is refused. " +
 		"The same arguments on the same day create the same data, with the same ids. " +
-		"To resume an interrupted seed, run the same command again on the same day. Otherwise the command refuses an organisation that has videos."
+		"To resume an interrupted seed, run the same command again on the same day. A seed with other arguments or on another day refuses an organisation that already has videos."
 }
 
 // videosPerAccount is the maximum number of seeded videos of one account. It equals the number of videos of an account that ReelTally

@@ -94,7 +94,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	for _, n := range s.Statuses {
 		statuses = append(statuses, []any{cmp.Or(n.Platform, "all"), n.Kind, n.Status, n.Targets})
 	}
-	queue := [][]any{{"PLATFORM", "KIND", "LANE", "ACTIVE", "GONE", "PARKED", "FAILING", "DUE", "OLDEST DUE FOR"}}
+	queue := [][]any{{"PLATFORM", "KIND", "LANE", "ACTIVE", "GONE", "PARKED", "FAILING", "DUE", "LONGEST WAIT"}}
 	for _, q := range s.Queue {
 		queue = append(queue, []any{q.Platform, q.Kind, q.Lane, q.Targets["active"], q.Targets["gone"], q.Targets["parked"], q.Failing, q.Due, formatSeconds(q.OldestDueSeconds)})
 	}
@@ -137,8 +137,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the ages of numbers. A nil percentile has two meanings. If no target was fetched yet,
-// formatPercentile returns "-". Otherwise, the percentile is above the largest counted age, and formatPercentile returns "> 168h0m0s".
+// formatPercentile formats a percentile of the time since the last fetch of each target. Nil means that the percentile is
+// above 168 hours: formatPercentile then returns "> 168h0m0s". If no target was fetched yet, formatPercentile returns "-".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))

@@ -33,7 +33,7 @@ type lifetime struct{ time.Duration }
 // UnmarshalText parses a duration that is longer than 0. The error contains the invalid text.
 func (l *lifetime) UnmarshalText(text []byte) (err error) {
 	if l.Duration, err = boot.ParseDuration(string(text)); err == nil && l.Duration <= 0 {
-		return fmt.Errorf("%q must be longer than 0, for example 30d", text)
+		return fmt.Errorf("%q is too short: the duration must be longer than 0, for example 30d", text)
 	}
 	return err
 }

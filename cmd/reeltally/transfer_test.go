@@ -53,7 +53,9 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 
 			require.Contains(t, operator("export", "--org", "Über & Co"), fmt.Sprintf(",%s,%sT00:00:00Z,7,", day, day))
 			require.Contains(t, operator("export", "--org", org, "--to", day, "--format", "jsonl"), `"views":7,"likes":null`)
-			require.Contains(t, operator("export", "--org", org, "--out", out), out+" has 1 row of 1 video of Über & Co")
+			summary := operator("export", "--org", org, "--out", out)
+			require.Contains(t, summary, "Exported the organisation Über & Co")
+			require.Contains(t, summary, out+": 1 row, 1 video.")
 			operator("org", "create", "--name", "Twin")
 			require.Contains(t, operator("import", "--org", "Twin", out), "1 point added")
 			require.Contains(t, operator("import", "--org", "Twin", "--json", out), `"there":1`)
@@ -79,7 +81,7 @@ func TestImport_skipBadDoesNotOverwriteTheImportedFile(t *testing.T) {
 		for _, flags := range [][]string{nil, {"--dry-run"}} {
 			status, _, stderr := operator(append([]string{"import", "--org", "N", "--skip-bad", name, file}, flags...)...)
 			require.Equal(t, 2, status)
-			require.Contains(t, stderr, "--skip-bad "+name+" is the file to import")
+			require.Contains(t, stderr, "--skip-bad must name another file than the file to import, but names "+name)
 			left, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, text, string(left))
@@ -91,7 +93,7 @@ func TestImport_skipBadDoesNotOverwriteTheImportedFile(t *testing.T) {
 	require.Equal(t, 1, status, stderr)
 	left, err := os.ReadFile(reasons)
 	require.NoError(t, err)
-	require.Equal(t, "old", string(left), "a refused import must not empty the file of the reasons")
+	require.Equal(t, "old", string(left), "if the import is refused, it must not change the file of the flag --skip-bad")
 	status, _, stderr = operator("import", "--org", "N", "--skip-bad", reasons, file)
 	require.Zero(t, status, stderr)
 	left, err = os.ReadFile(reasons)

@@ -29,9 +29,9 @@ type upCommand struct {
 
 // Help returns the text that --help shows below the summary of the command.
 func (upCommand) Help() string {
-	return "Without a source, the sandbox takes the place of all platforms. Its numbers are made up, and without REELTALLY_DATABASE_URL they are in sqlite:" + demoFile + ". " +
-		"With a source, all numbers are real, and without REELTALLY_DATABASE_URL they are in sqlite:" + realFile + ". " +
-		"Platforms without a source then have no numbers. " +
+	return "Without a source, the sandbox takes the place of all platforms, and all numbers are made up. " +
+		"With a source, all numbers are real, and platforms without a source have no numbers. " +
+		fmt.Sprintf("Without REELTALLY_DATABASE_URL, made-up numbers are stored in the SQLite file %s, and real numbers in %s. ", demoFile, realFile) +
 		"SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
 

@@ -89,7 +89,7 @@ func argumentsOrLines(arguments []string, stdin io.Reader, argumentNoun string) 
 		}
 	}
 	if len(arguments) == 0 {
-		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", argumentNoun)}
+		return nil, boot.UsageError{Err: fmt.Errorf("no %s were given: pass them as arguments, or write them to standard input, each on its own line", argumentNoun)}
 	}
 	return arguments, nil
 }
@@ -166,7 +166,7 @@ func orderDirection(ascending bool) client.OrderDirection {
 	return ""
 }
 
-// firstEntries returns at most the first limit entries. If limit is 0, it returns all entries.
+// firstEntries returns the first entries of a list. The parameter limit is the maximum number of entries; 0 means all entries.
 func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -178,8 +178,8 @@ func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, er
 	}
 }
 
-// warnIfMasked returns the entries of a list unchanged. If an entry is masked, the tier of the organisation gets only this entry of the list. Then
-// warnIfMasked writes a warning to w.
+// warnIfMasked returns the entries of a list unchanged. If the metrics of an entry are masked, which means that the tier of the organisation does not
+// show them, warnIfMasked also writes a warning to w. It writes the warning only once.
 func warnIfMasked[T any](w io.Writer, entries iter.Seq2[T, error], isMasked func(T) *bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		warned := false
@@ -263,7 +263,7 @@ type videosWatch struct {
 // Run prints the counts of the videos, and prints them again whenever they change, until ctx ends.
 func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	if (c.Video == "") == (c.Collection == "") {
-		return boot.UsageError{Err: errors.New("name either a video or --collection")}
+		return boot.UsageError{Err: errors.New("pass either the id or link of a video, or the flag --collection")}
 	}
 	if c.Every < time.Second {
 		return boot.UsageError{Err: fmt.Errorf("--every is %s; it must be 1s or longer", words.Duration(c.Every))}

@@ -93,7 +93,7 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 	require.Len(t, *w.requests, 3)
 }
 
-func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) {
+func TestSource_requestsConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, videoTarget(pancakes))

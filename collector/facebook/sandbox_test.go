@@ -204,7 +204,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}{
 		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
 		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"spent business limit":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"business limit is used up":      {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
 		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
 		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
@@ -237,7 +237,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					// A source cannot notice that an answer has swapped two counts of a video, so any true count of the video is accepted.
+					// An answer may swap two counts of a video, and the source cannot notice this. So each count may be any true count of the video.
 					if count != nil {
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}

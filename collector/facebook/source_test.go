@@ -73,8 +73,8 @@ func videoFacts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// videoAnswers returns the server's answers to a request for a video, one for each test case. f is the data that the source must return in
-// most of these cases.
+// videoAnswers returns one answer of the server for each test case. All answers belong to a request for one video. In most test cases, the
+// source must return the facts f.
 func videoAnswers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}

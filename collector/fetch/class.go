@@ -14,7 +14,7 @@ const MaxRetryAfter = 24 * time.Hour
 
 // ClassOf returns the class that the HTTP status gives to an answer without an error code. It never returns a class that concerns only one
 // target, such as Gone, because a 404 can also mean a wrong base URL. AuthFailed does not always mean that the credential is invalid; see
-// MeansRefusedCredential.
+// IsCredentialRefusal.
 //
 // A 403 or 404 whose body is not JSON gets the class Temporary, because it usually comes from a proxy or a load balancer.
 func ClassOf(status int, isJSON bool) source.Class {
@@ -36,9 +36,9 @@ func ClassOf(status int, isJSON bool) source.Class {
 	}
 }
 
-// MeansRefusedCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some
+// IsCredentialRefusal returns true if the status alone means that the credential was refused. It returns false for 403, because some
 // platforms answer 403 if one video or account is not public.
-func MeansRefusedCredential(status int) bool {
+func IsCredentialRefusal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 

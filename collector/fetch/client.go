@@ -229,8 +229,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError turns the error of a call without a complete answer into the error that Do returns. ctx is the context of Do's caller. callCtx
-// is derived from ctx and ends after the timeout of the call.
+// callError returns the error of Do for a call that got no complete answer because of err. ctx is the context of Do's caller. callCtx is
+// derived from ctx and ends after the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key

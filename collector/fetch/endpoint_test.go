@@ -73,7 +73,7 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 		"the platform's host with a trailing dot, configured by the operator":       {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
 		"the operator's host, resolved to an address in a container network":        {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
 		"the operator's host, resolved to an address in a private network":          {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
-		"the operator's host localhost":                                             {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
+		"the operator's host, resolved to a loopback address":                       {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
 		"the operator's host, resolved to a public address":                         {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
 		"the operator's host, resolved to the address of a cloud's metadata server": {"https://gateway.example", standard, "169.254.169.254", ""},
 		"an operator's URL with a loopback address":                                 {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},

@@ -25,7 +25,7 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	e, err := client.Endpoint("", graph)
 	require.NoError(t, err)
 	dialer := 0
-	for _, l := range outboundtest.Links(t, world.Inside) {
+	for _, l := range outboundtest.Links(t, world.Listener) {
 		_, err := e.Do(t.Context(), fetch.Request{URL: l.URL})
 		var f *source.Failure
 		require.ErrorAs(t, err, &f, l.URL)
@@ -38,7 +38,7 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 		_, err = e.DoUnchecked(request)
 		require.Error(t, err, l.URL)
 		var refused *outbound.RefusedError
-		if l.Dialer != outboundtest.Parse {
+		if l.DialCheck != outboundtest.Parse {
 			require.ErrorAs(t, err, &refused, l.URL)
 			require.False(t, refused.Addr.IsValid(), "the host must be refused before a DNS lookup: %v", refused)
 			dialer++
@@ -46,8 +46,8 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	}
 	require.Greater(t, dialer, 200)
 	require.Zero(t, world.Connections())
-	require.Empty(t, world.Asked(), "the names of hostile hosts must not be looked up")
-	require.Zero(t, world.Inside.CountConnections(t))
+	require.Empty(t, world.LookedUpHosts(), "the names of hostile hosts must not be looked up")
+	require.Zero(t, world.Listener.CountConnections(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})
 	require.NoError(t, err, "the endpoint must still get answers from its own server")
@@ -70,7 +70,7 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 	}))
 	client := fetch.New(fetch.Options{Lookup: names.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
 	t.Cleanup(client.Close)
-	e, err := client.Endpoint("https://graph.facebook.com:"+world.Inside.Port+"/v25.0/", graph)
+	e, err := client.Endpoint("https://graph.facebook.com:"+world.Listener.Port+"/v25.0/", graph)
 	require.NoError(t, err)
 	standard, err := client.Endpoint("", graph)
 	require.NoError(t, err)
@@ -88,10 +88,10 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 	}
 	require.Positive(t, answered)
 	require.Positive(t, refused)
-	for _, address := range world.Dialed() {
+	for _, address := range world.DialedAddresses() {
 		host, _, err := net.SplitHostPort(address)
 		require.NoError(t, err)
 		require.Equal(t, outboundtest.Public.String(), host)
 	}
-	require.Zero(t, world.Inside.CountConnections(t))
+	require.Zero(t, world.Listener.CountConnections(t))
 }

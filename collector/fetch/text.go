@@ -98,8 +98,8 @@ func CheckLength(seconds float64) *float64 {
 	return &seconds
 }
 
-// CheckUploadTime returns the time of an upload in UTC. It returns nil if t cannot be such a time: before 2004, when no platform existed,
-// or more than two days in the future.
+// CheckUploadTime returns the upload time t in UTC. It returns nil for an impossible time. A time is impossible if it is before 2004, when
+// no platform existed, or more than two days in the future.
 func CheckUploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil

@@ -2,7 +2,7 @@
 // API read with a status.
 //
 // The sentences consist of fixed texts and the names of sources. They never contain the text of an answer or an error, because such a text
-// could contain a credential. Start reading at [ChangeAfterRefusal].
+// could contain a credential. Start reading at [StatusChangeAfterRefusal].
 package fetchstatus
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example
+// StatusChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example
 // because it refused the request. The answer came from the source with the name answeredBy.
-func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
+func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
 	t, change, title := outcome.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
 	if outcome.Attempts >= queue.FailingAfter {
 		change.Status = queue.FetchFailing
@@ -30,7 +30,7 @@ func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class s
 		change.Status, change.Reason = queue.FetchPrivate, fmt.Sprintf("%s says that the %s is private", title, t.Kind)
 	case source.Restricted:
 		change.Status = queue.FetchRestricted
-		change.Reason = fmt.Sprintf("%s does not show the %s to everyone, because of its age or region restriction", title, t.Kind)
+		change.Reason = fmt.Sprintf("%s shows the %s only to viewers of certain ages or regions", title, t.Kind)
 	case source.Unsupported:
 		change.Status, change.Reason = queue.FetchUnsupported, unsupportedReason(sources, t)
 	case source.Gone, source.Missing, source.OtherOwner:
@@ -40,7 +40,7 @@ func ChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class s
 		}
 		if outcome.State == queue.StateGone {
 			change.Status = queue.FetchGone
-			change.Reason = fmt.Sprintf("%s, at %d attempts in a row", change.Reason, outcome.Refusals)
+			change.Reason = fmt.Sprintf("%s (%d attempts in a row)", change.Reason, outcome.Refusals)
 		} else {
 			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.AnswersUntilGone)
 		}
@@ -69,8 +69,8 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, titleInMidSentence(title))
 }
 
-// unsupportedReason returns a sentence that says why no configured source can fetch a target. If tracking the account or another link would
-// help, the sentence says so.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target. If the only reason is that the link does not
+// contain the account, the sentence says what to track instead.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {
@@ -97,27 +97,28 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 // stored, because that would take one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. class is the class of the failure that
-// caused the pause. ChangeDuringPause returns nil if the pause is shorter than shortestPause, or if the pause is already stored.
-func ChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
+// StatusChangeDuringPause returns how the fetch status of a target changes while its source is paused. class is the class of the failure that
+// caused the pause. StatusChangeDuringPause returns nil if the pause is shorter than shortestPause, or if the pause is already stored.
+func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if pauseEnd.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
 	title := sourceTitle(sourceName)
-	reason := fmt.Sprintf("%s is not asked for a while, because it failed repeatedly", title)
+	reason := fmt.Sprintf("%s currently gets no requests, because it failed repeatedly", title)
 	switch class {
 	case source.QuotaSpent:
-		reason = fmt.Sprintf("%s is not asked for a while, because its quota is spent", title)
+		reason = fmt.Sprintf("%s currently gets no requests, because its quota is spent", title)
 	case source.RateLimited:
-		reason = fmt.Sprintf("%s is not asked for a while, because it limits the number of requests", title)
+		reason = fmt.Sprintf("%s currently gets no requests, because it limits the number of requests", title)
 	case source.AuthFailed:
-		reason = fmt.Sprintf("%s is not asked for a while, because it does not accept the operator's credential", title)
+		reason = fmt.Sprintf("%s currently gets no requests, because it does not accept the operator's credential", title)
 	default:
 	}
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(pauseEnd)}
 }
 
-// PrivateAccountReason returns the reason for the fetch status of an account that is private according to a source.
+// PrivateAccountReason returns a sentence that says why the videos of a private account are not listed. The source with the name sourceName
+// has said that the account is private.
 func PrivateAccountReason(sourceName string) string {
 	return fmt.Sprintf("%s says that the account is private, so its videos are not listed", sourceTitle(sourceName))
 }

@@ -12,21 +12,21 @@ import (
 )
 
 // Requirements in docs/coverage.md: 11.1-01
-func TestChangeDuringPause_storesEachLongPauseOnce(t *testing.T) {
+func TestStatusChangeDuringPause_isReturnedOncePerLongPause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
-	require.Nil(t, ChangeDuringPause(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
+	require.Nil(t, StatusChangeDuringPause(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
 	until := now.Add(18 * time.Hour)
 	for class, reason := range map[source.Class]string{
-		source.QuotaSpent:  "YouTube is not asked for a while, because its quota is spent",
-		source.RateLimited: "YouTube is not asked for a while, because it limits the number of requests",
-		source.AuthFailed:  "YouTube is not asked for a while, because it does not accept the operator's credential",
-		source.Temporary:   "YouTube is not asked for a while, because it failed repeatedly",
+		source.QuotaSpent:  "YouTube currently gets no requests, because its quota is spent",
+		source.RateLimited: "YouTube currently gets no requests, because it limits the number of requests",
+		source.AuthFailed:  "YouTube currently gets no requests, because it does not accept the operator's credential",
+		source.Temporary:   "YouTube currently gets no requests, because it failed repeatedly",
 	} {
-		change := ChangeDuringPause(queue.Target{}, "youtube", until, class, "paused", now)
+		change := StatusChangeDuringPause(queue.Target{}, "youtube", until, class, "paused", now)
 		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)
 	}
-	require.Nil(t, ChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "a pause must not be stored twice")
+	require.Nil(t, StatusChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "a pause must not be stored twice")
 }
 
 // Requirements in docs/coverage.md: 11.1-02

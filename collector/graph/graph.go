@@ -56,7 +56,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("%s: the access token is missing", o.Source)
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, fmt.Errorf("%s: the options Client and Now are required", o.Source)
+		return nil, fmt.Errorf("%s: the options \"Client\" and \"Now\" are required", o.Source)
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil || !version.MatchString(api.Address()) {
@@ -112,7 +112,7 @@ func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is the code and the subcode of an error of Meta. As a key of ErrorClasses, a Sub of 0 stands for all subcodes.
+// Code identifies an error of Meta by its code (Main) and its subcode (Sub). In a key of ErrorClasses, a Sub of 0 stands for all subcodes.
 type Code struct{ Main, Sub int }
 
 // ErrorClasses maps error codes to classes of results. These errors concern only the requested object: other objects can still be
@@ -120,9 +120,11 @@ type Code struct{ Main, Sub int }
 // is wrong and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
-// Get requests a path below the API version. Each query parameter is given by two strings: its name and its value. If an error of Meta has
-// a class in errorClasses, Get returns a *TargetError. For any other error, and for an answer that is not JSON, Get returns a
-// *source.Failure. While Meta's limit is used up, Get returns a failure without sending a request.
+// Get sends a GET request for a path below the API version. The parameters are pairs of strings: the name of a query parameter, then its
+// value.
+//
+// If Meta returns an error that has a class in errorClasses, Get returns a *TargetError. For any other error, and for an answer that is not
+// JSON, Get returns a *source.Failure. While Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, errorClasses ErrorClasses, parameters ...string) (Answer, error) {
 	return c.getWithToken(ctx, budget, c.token, path, errorClasses, parameters...)
 }
@@ -228,12 +230,12 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.requiresPageToken()
 }
 
-// noAccessTexts are parts of error messages. An error with code 100 and one of these texts means that the token may not read the object. In
-// other cases, Meta reports this with code 10.
+// noAccessTexts are parts of error messages. An error with code 100 and one of these texts means that the token is not allowed to read the
+// object. In other cases, Meta reports this with code 10.
 var noAccessTexts = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess returns true if the message of an error with code 100 and without a subcode is about missing access. The token may then not
-// read the requested object.
+// lacksAccess returns true if the error says that the token is not allowed to read the requested object. Such an error has the code 100, no
+// subcode, and one of the noAccessTexts in its message.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccessTexts, func(part string) bool { return strings.Contains(message, part) })
@@ -260,7 +262,7 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.MeansRefusedCredential(res.Status)
+	f.OfSource = fetch.IsCredentialRefusal(res.Status)
 	switch {
 	case jsonErr != nil:
 		f.Detail += ": " + jsonErr.Error()
@@ -301,8 +303,8 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 	return f
 }
 
-// classOf returns the class of the error with the given code and subcode, and false if the map has no class for it. An entry with exactly
-// this subcode has precedence over an entry for all subcodes.
+// classOf returns the class of the error with the given code and subcode, and true. If the map has no class for the error, it returns "" and
+// false. An entry with exactly this subcode has precedence over an entry for all subcodes.
 func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -317,7 +319,7 @@ func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
 // ErrFormat is the failure for JSON that does not have the format of the Graph API.
 var ErrFormat = &source.Failure{Class: source.Temporary, Detail: "the JSON of the answer does not have the Graph API's format"}
 
-// AsTargetError returns the *TargetError in err, and false if err contains none.
+// AsTargetError returns the *TargetError that err contains, and true. If err contains none, it returns nil and false.
 func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*TargetError](err) }
 
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.

@@ -84,23 +84,23 @@ func TestClient_classifiesErrors(t *testing.T) {
 	quarter := sourcetest.Now.Add(15 * time.Minute)
 	for body, want := range map[string]source.Failure{
 		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: source.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
-		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: source.Temporary, Detail: "HTTP 400, code 2/0: Service"},
-		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
-		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
-		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
-		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
-		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
-		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
-		`{"error":{"message":"session","code":102}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
+		`{"error":{"message":"Service temporarily unavailable","code":2,"is_transient":true}}`:                                   {Class: source.Temporary, Detail: "HTTP 400, code 2/0: Service temporarily unavailable"},
+		`{"error":{"message":"Application request limit reached","code":4,"is_transient":true}}`:                                 {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: Application request limit reached"},
+		`{"error":{"message":"User request limit reached","code":17,"error_subcode":2446079}}`:                                   {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: User request limit reached"},
+		`{"error":{"message":"Page request limit reached","code":32}}`:                                                           {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: Page request limit reached"},
+		`{"error":{"message":"Custom rate limit reached","code":613}}`:                                                           {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: Custom rate limit reached"},
+		`{"error":{"message":"Business limit reached","code":80002}}`:                                                            {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: Business limit reached"},
+		`{"error":{"message":"Expired access token s3cret+Key/42","code":190,"error_subcode":463}}`:                              {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: Expired access token REDACTED"},
+		`{"error":{"message":"Invalid session key","code":102}}`:                                                                 {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: Invalid session key"},
 		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
 		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: source.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
 		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: source.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
 		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: source.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
-		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
+		`{"error":{"message":"The action is blocked","code":368}}`:                                                               {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: The action is blocked"},
 		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: source.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
 		`{"error":{"message":"Object does not exist","code":100,"error_subcode":33}}`:                                            {Class: source.BadRequest, Detail: "HTTP 400, code 100/33: Object does not exist"},
-		`{"error":"another shape"}`:                                                                                              {Class: source.BadRequest, Detail: "HTTP 400"},
-		`{"error":{"message":"Object does not exist at the moment","code":803,"is_transient":true}}`:                             {Class: source.Temporary, Detail: "HTTP 400, code 803/0: Object does not exist at the moment"},
+		`{"error":"another shape"}`: {Class: source.BadRequest, Detail: "HTTP 400"},
+		`{"error":{"message":"Object does not exist at the moment","code":803,"is_transient":true}}`: {Class: source.Temporary, Detail: "HTTP 400, code 803/0: Object does not exist at the moment"},
 	} {
 		p.respond(http.StatusBadRequest, body, nil)
 		f := p.requireFailure(t, graph.ErrorClasses{{Main: 803}: source.Missing})
@@ -121,15 +121,15 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		header, value string
 		delay, stop   time.Duration
 	}{
-		"74 % of the app's limit used":               {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
-		"85 % of the app's limit used":               {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
-		"95 % of the app's limit used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
-		"90 % of a business limit used":              {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
-		"business limit with a known end":            {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"business limit with an impossibly late end": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"header with a string instead of a number":   {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"header with truncated JSON":                 {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"header with a list instead of an object":    {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"74 % of the app's limit used":                        {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
+		"85 % of the app's limit used":                        {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
+		"95 % of the app's limit used":                        {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
+		"90 % of a business limit used":                       {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
+		"business limit with a known end":                     {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
+		"business limit with an impossibly late end":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"header whose value has a string instead of a number": {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"header whose value is truncated JSON":                {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"header whose value is a list instead of an object":   {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +206,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err := graph.New(graph.Options{Source: "instagram"})
 	require.EqualError(t, err, "instagram: the access token is missing")
 	_, err = graph.New(graph.Options{Source: "instagram", Token: "t0k"})
-	require.EqualError(t, err, "instagram: the options Client and Now are required")
+	require.EqualError(t, err, "instagram: the options \"Client\" and \"Now\" are required")
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"graph.facebook.com/v25.0", "ftp://x/v25.0", "https:///v25.0", "https://x/v25.0?a=t0k", "https://x/v25.0#a", "https://x/", "https://x/v25", "://"} {
 		_, err := graph.New(graph.Options{Source: "instagram", BaseURL: base, Token: "t0k", Client: client, Now: time.Now})

@@ -117,7 +117,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+id+`"}`, body)
 	}
-	require.Equal(t, 2, p.lists, "the list of two pages must be requested only once")
+	require.Equal(t, 2, p.lists, "each of the two parts of the list must be requested only once")
 
 	p.mu.Lock()
 	p.round++ // from now on, the server refuses the page tokens that it has returned so far

@@ -90,8 +90,8 @@ func (s *Source) Concurrency() int { return 8 }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns how many targets one call of Fetch can request: 25 Instagram videos, or 1 Instagram account with a valid handle. It
-// returns false for any other target.
+// Serves returns true if the source can fetch the target, and how many such targets one call of Fetch can request: 25 Instagram videos, or 1
+// Instagram account with a valid handle. For any other target, it returns 0 and false.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -108,7 +108,7 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 // handle of the account.
 func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true: if the account of a video is not known, Fetch looks only in the list of the operator's account.
+// OwnAccountsOnly always returns true. If the account of a video is not known, Fetch looks only in the list of the operator's account.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list of posts must contain the target, or "" if the handle is not known. One call of Fetch
@@ -142,14 +142,14 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	if len(batch) > batchSize || len(calls) != 1 {
 		return nil, &source.Failure{
 			Class:  source.BadRequest,
-			Detail: fmt.Sprintf("%d targets and %d calls in one batch: instagram accepts up to %d targets and 1 call", len(batch), len(calls), batchSize),
+			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		budget.MeterWithoutLimit()
 		return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 			if !s.canFetch(t) {
-				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account with a handle"}, nil
+				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account, or an account without a valid handle"}, nil
 			}
 			return s.fetchAccount(ctx, budget, t)
 		})

@@ -105,7 +105,7 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
-	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the upload time in the code of the requested post")
+	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the requested post")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })

@@ -44,9 +44,9 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	return world.Handle(link.Instagram, uint32(number))
 }
 
-// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
+func (s sandboxed) batchOfAllCategories(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -64,7 +64,7 @@ func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result,
 func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
-	batch, truths := s.categoryBatch(t)
+	batch, truths := s.batchOfAllCategories(t)
 	results, err := s.fetch(t, batch...)
 	require.NoError(t, err)
 	for i, r := range results {
@@ -80,7 +80,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		batch, truths := s.categoryBatch(t)
+		batch, truths := s.batchOfAllCategories(t)
 		sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
@@ -173,14 +173,14 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}{
 		"rate limit with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
 		"rate limit without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"spent business limit":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"business limit is used up":      {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
 		"server error":                   {`"server_error"`, source.Temporary, time.Time{}},
 		"truncated":                      {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
-			batch, _ := s.categoryBatch(t)
+			batch, _ := s.batchOfAllCategories(t)
 			sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
 			var f *source.Failure
@@ -192,7 +192,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		batch, truths := s.categoryBatch(t)
+		batch, truths := s.batchOfAllCategories(t)
 		_, err := s.fetch(t, batch[0]) // this call caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
 		sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":"hostile"}`)
@@ -218,7 +218,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("wrong token", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		batch, _ := s.categoryBatch(t)
+		batch, _ := s.batchOfAllCategories(t)
 		s.Source = newSource(t, s.base+"/instagram/v25.0", nil)
 		_, err := s.fetch(t, batch...)
 		var f *source.Failure

@@ -77,8 +77,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// videoAnswers returns the server's answers to a request for two videos, one for each test case. first and second are the data of the two
-// videos. answerWith returns an answer with the given list of posts.
+// videoAnswers returns one answer of the server for each test case. All answers belong to a request for two videos. The parameters `first`
+// and `second` have the data of these two videos. The function answerWith returns an answer that contains the given list of posts.
 func videoAnswers(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return answerWith(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}

@@ -44,7 +44,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 		return nil, pause, nil
 	}
 	for _, plan := range s.Plan(batch) {
-		var longest *source.Failure // the longest pause of the budgets that the plan needs; nil if none is paused
+		var longest *source.Failure // the longest pause among the budgets of this plan; nil if none of them is paused
 		for _, call := range plan {
 			if p := st.currentPause(BudgetKey(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
@@ -67,7 +67,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 
 // spentBudgetFailure returns the failure for a call that is not made, because its budget has too few units until the given time.
 func spentBudgetFailure(t time.Time) *source.Failure {
-	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent according to the count of the collectors", RetryAt: t}
+	return &source.Failure{Class: source.QuotaSpent, Detail: "the budget has too few units left", RetryAt: t}
 }
 
 // reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the
@@ -87,8 +87,8 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 }
 
 // takeUnits reserves the units of a call in the current window of a budget. If too few units are left, the returned pause says when to try
-// again. If no unit is left, takeUnits also pauses the budget. If a call needs more units than the limit of the window, half of the limit
-// is enough: the call gets all units that are left.
+// again. If no unit is left, takeUnits also pauses the budget. A call may need more units than the limit of the window.
+// Then takeUnits reserves all units that are left, if they are at least half of the limit.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -104,7 +104,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 			return r, nil, err
 		} else if ok {
 			if units < call.Units && q.isFirstWarning(key, window) {
-				q.log.WarnContext(ctx, "a call needs more units than the limit of its budget, so it may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
+				q.log.WarnContext(ctx, "a call may stop before it is complete, because it needs more units than the limit of its budget", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}
@@ -130,7 +130,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	return r, spentBudgetFailure(ends), nil
 }
 
-// isFirstWarning returns true once in each window of the budget with the given key. It limits the warnings to one a window.
+// isFirstWarning returns true if no warning was logged yet for this window of the budget. It then marks the warning as logged.
 func (q *Quota) isFirstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window
@@ -168,8 +168,8 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []sou
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes the counts of spent units of old windows when a new window of a budget begins. It keeps the previous window,
-// because the clock of another collector can be slow.
+// deleteOldWindows deletes the counts of a budget's old windows when a new window begins. It keeps the previous window, because the clock of
+// another collector can be slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

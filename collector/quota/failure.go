@@ -48,7 +48,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
-		until, paused = pauseEndAfterFailure(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
+		until, paused = endTimeOfPause(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
 	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // a smaller batch has a smaller answer
 		reply.Divided = true
 		return reply, nil
@@ -61,7 +61,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 			reply.Divided = true
 			return reply, nil
 		}
-		until, paused = pauseEndAfterRefusals(f, strikes, now)
+		until, paused = endTimeOfRefusalPause(f, strikes, now)
 	default:
 		refusals, err := q.queue.NoteRefusal(ctx, key, string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
@@ -69,7 +69,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		}
 		q.refused.Store(key, true)
 		if refusalsConcernSource(refusals) {
-			until, paused = pauseEndAfterRefusals(f, strikes, now)
+			until, paused = endTimeOfRefusalPause(f, strikes, now)
 		} else {
 			r.Class = f.Class
 		}
@@ -87,9 +87,9 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseEndAfterFailure returns the end of the source's pause after a failure that concerns the source and not a target. strikes is the
-// number of consecutive earlier pauses.
-func pauseEndAfterFailure(f *source.Failure, strikes int, now time.Time) time.Time {
+// endTimeOfPause returns when the source's pause ends, after a failure that concerns the source and not a target. strikes is the number of
+// consecutive earlier pauses.
+func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
 			return f.RetryAt
@@ -105,10 +105,10 @@ func pauseEndAfterFailure(f *source.Failure, strikes int, now time.Time) time.Ti
 	return until
 }
 
-// pauseEndAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say
+// endTimeOfRefusalPause returns when the source's pause ends, after consecutive refusals of several targets. Such refusals do not say
 // whether the source or a target is the cause. mustWait is true if the targets of the last call must wait until the pause ends. strikes is
 // the number of consecutive earlier pauses.
-func pauseEndAfterRefusals(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
+func endTimeOfRefusalPause(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
 	}

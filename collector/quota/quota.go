@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Quota makes calls for one collector. All methods may be called concurrently.
+// Quota makes the calls of one collector to sources, within their budgets. All methods may be called concurrently.
 type Quota struct {
 	queue *queue.Queue
 	now   func() time.Time
@@ -87,7 +87,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if pause != nil {
 		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserveUnits has returned a pause
 	}
-	results, err := q.fetchReserved(ctx, s, batch, taken)
+	results, err := q.fetchBatch(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
@@ -106,12 +106,12 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.splitByAnswer(writing, s, st, reply, results)
+	return q.separateFailedTargets(writing, s, st, reply, results)
 }
 
-// fetchReserved asks the source for a batch. The source may spend the reserved units. Afterwards, fetchReserved gives the unspent units
+// fetchBatch asks the source for a batch. The source may spend the reserved units. Afterwards, fetchBatch gives the unspent units
 // back to their budgets.
-func (q *Quota) fetchReserved(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
+func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.reservedCalls())
 	defer func() {
 		if err := q.returnUnits(context.WithoutCancel(ctx), taken, budget.Spent()); err != nil {
@@ -121,9 +121,9 @@ func (q *Quota) fetchReserved(ctx context.Context, s source.Source, batch []sour
 	return s.Fetch(ctx, batch, budget)
 }
 
-// splitByAnswer returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second reply for
-// the targets of these calls.
-func (q *Quota) splitByAnswer(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
+// separateFailedTargets returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second
+// reply for the targets of these calls.
+func (q *Quota) separateFailedTargets(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -170,7 +170,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 		return source.Result{}, err
 	}
 	if failure == nil {
-		results, err := q.fetchReserved(ctx, s, batch, taken)
+		results, err := q.fetchBatch(ctx, s, batch, taken)
 		if err == nil && len(results) == 1 {
 			return results[0], nil
 		}
@@ -240,8 +240,8 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// ResetAtStart deletes the recorded refusals of the sources, and ends the pauses that refused credentials have caused. A collector calls it when
-// it starts, because the operator may have configured new credentials.
+// ResetAtStart deletes the recorded refusals of the sources. It also ends each pause whose cause was a refused credential, because the
+// operator may have configured new credentials. A collector calls it when it starts.
 func (q *Quota) ResetAtStart(ctx context.Context, sources []source.Source) error {
 	st, err := q.readState(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The call log keeps the requested ids of the last keptBatches calls to each source.
+// For each source, the call log keeps the requested ids of the newest calls. keptBatches is the maximum number of these calls.
 const keptBatches = 1000
 
 // sourceCalls describes the calls to one source, including refused calls: how many there were, and which ids they requested.

@@ -18,8 +18,8 @@ const (
 	CommentsOff    Category = "comments_off"   // the creator has turned comments off
 	ShopAd         Category = "shop_ad"        // TikTok: a shop ad with a product
 	AgeRestricted  Category = "age_restricted" // only adults can see the video
-	BecomesPrivate Category = "private"        // the video is private from the time VideoTruth.ChangesAt on, and public before
-	BecomesDeleted Category = "deleted"        // the video is deleted from the time VideoTruth.ChangesAt on, and public before
+	BecomesPrivate Category = "private"        // the video is public at first, and becomes private at the time VideoTruth.ChangesAt
+	BecomesDeleted Category = "deleted"        // the video is public at first, and is deleted at the time VideoTruth.ChangesAt
 	Falling        Category = "falling"        // every count falls once, at the time VideoTruth.ChangesAt, and then grows again
 	Live           Category = "live"           // YouTube: a live broadcast, with duration P0D
 	Photo          Category = "photo"          // TikTok: a slideshow, with duration 0
@@ -39,41 +39,41 @@ const (
 	categoryPerMille                 = 1000
 )
 
-// share says how many of a thousand videos or accounts have a category.
-type share[C ~string] struct {
+// frequency says how many of a thousand videos, accounts or short links have a category.
+type frequency[C ~string] struct {
 	category C
 	perMille int
 }
 
-// videoCategoryShares returns how many of a thousand videos have each category. All other videos are Normal. Nearly every id from a real
+// videoCategoryFrequencies returns how many of a thousand videos have each category. All other videos are Normal. Nearly every id from a real
 // link is a public video with all counts, because the other categories are rare.
-func videoCategoryShares(p link.Platform) []share[Category] {
-	list := []share[Category]{
+func videoCategoryFrequencies(p link.Platform) []frequency[Category] {
+	list := []frequency[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {BecomesPrivate, 3}, {BecomesDeleted, 4}, {Falling, 3},
 	}
 	switch p {
 	case link.TikTok:
-		list = append(list, share[Category]{ShopAd, 10}, share[Category]{Photo, 4})
+		list = append(list, frequency[Category]{ShopAd, 10}, frequency[Category]{Photo, 4})
 	case link.YouTube:
-		list = append(list, share[Category]{HiddenLikes, 6}, share[Category]{Live, 2})
+		list = append(list, frequency[Category]{HiddenLikes, 6}, frequency[Category]{Live, 2})
 	default:
-		list = append(list, share[Category]{HiddenLikes, 6})
+		list = append(list, frequency[Category]{HiddenLikes, 6})
 	}
 	return list
 }
 
-// accountCategoryShares returns how many of a thousand accounts have each category. All remaining accounts are AccountNormal.
-func accountCategoryShares(p link.Platform) []share[AccountCategory] {
-	list := []share[AccountCategory]{{AccountGone, 2}, {AccountEmpty, 3}}
+// accountCategoryFrequencies returns how many of a thousand accounts have each category. All remaining accounts are AccountNormal.
+func accountCategoryFrequencies(p link.Platform) []frequency[AccountCategory] {
+	list := []frequency[AccountCategory]{{AccountGone, 2}, {AccountEmpty, 3}}
 	if p == link.YouTube {
-		return append(list, share[AccountCategory]{FollowersHidden, 5}, share[AccountCategory]{AccountNoHandle, 5})
+		return append(list, frequency[AccountCategory]{FollowersHidden, 5}, frequency[AccountCategory]{AccountNoHandle, 5})
 	}
-	return append(list, share[AccountCategory]{AccountPrivate, 3})
+	return append(list, frequency[AccountCategory]{AccountPrivate, 3})
 }
 
 // pickCategory returns a random category. Each listed category has its own probability, perMille/1000. The normal category has the
 // remaining probability.
-func pickCategory[C ~string](list []share[C], d rng, normal C) C {
+func pickCategory[C ~string](list []frequency[C], d rng, normal C) C {
 	at := d.intBelow(categoryPerMille)
 	for _, s := range list {
 		if at < s.perMille {
@@ -85,15 +85,17 @@ func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 }
 
 // Categories returns the categories of videos on a platform, Normal first.
-func Categories(p link.Platform) []Category { return categoryNames(videoCategoryShares(p), Normal) }
+func Categories(p link.Platform) []Category {
+	return categoryNames(videoCategoryFrequencies(p), Normal)
+}
 
 // AccountCategories returns the categories of accounts on a platform, AccountNormal first.
 func AccountCategories(p link.Platform) []AccountCategory {
-	return categoryNames(accountCategoryShares(p), AccountNormal)
+	return categoryNames(accountCategoryFrequencies(p), AccountNormal)
 }
 
 // categoryNames returns the names of categories without duplicates: first the normal category, and then the others, sorted by name.
-func categoryNames[C ~string](list []share[C], normal C) []C {
+func categoryNames[C ~string](list []frequency[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {
 		set[s.category] = true

@@ -18,12 +18,12 @@ import (
 // URL's path after /_control/.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	methods, ok := map[string]map[string]func(*http.Request) reply{
-		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},
+		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.setFault, http.MethodDelete: s.deleteFaults},
 		"calls":   {http.MethodGet: s.getCalls, http.MethodDelete: s.deleteCalls},
-		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.putClock, http.MethodDelete: s.deleteClock},
+		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.stopClock, http.MethodDelete: s.useRealTime},
 		"video":   {http.MethodGet: s.getVideo},
-		"meta":    {http.MethodPut: s.putMeta},
-		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.putAccount},
+		"meta":    {http.MethodPut: s.configureMeta},
+		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.renameAccount},
 	}[path]
 	if !ok {
 		writeReply(w, r, problemReply(http.StatusNotFound, "unknown control path; use faults, calls, clock, video, account or meta"))
@@ -52,8 +52,8 @@ func (s *Sandbox) getFaults(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"faults": s.faults.listRules()}}
 }
 
-// putFault answers PUT /_control/faults: it sets the fault of a source.
-func (s *Sandbox) putFault(r *http.Request) reply {
+// setFault answers PUT /_control/faults: it sets the fault of a source.
+func (s *Sandbox) setFault(r *http.Request) reply {
 	var in struct {
 		Source     *string         `json:"source"`
 		Fault      string          `json:"fault"`
@@ -72,26 +72,26 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	}
 	if source != everySource && !slices.Contains(faultSources, source) {
 		return problemReply(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; use %s, or use "*" for all sources`, source, words.Or(faultSources)))
+			fmt.Sprintf(`source %q is unknown; use %s, or use "*" for all sources`, source, words.JoinWithOr(faultSources)))
 	}
 	if !slices.Contains(faultNames, in.Fault) {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use %s", in.Fault, words.Or(faultNames)))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use %s", in.Fault, words.JoinWithOr(faultNames)))
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
-		return problemReply(http.StatusBadRequest, "the members ids, status and body are allowed only for the fault \"refused\"")
+		return problemReply(http.StatusBadRequest, `the members "ids", "status" and "body" are allowed only for the fault "refused"`)
 	}
 	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("the fault \"refused\" needs the members ids and body, and a status from 400 to 599, not %d", in.Status))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf(`the fault "refused" needs the members "ids" and "body", and a "status" from 400 to 599, not %d`, in.Status))
 	}
 	if in.Count != nil {
 		set.Count = *in.Count
 	}
 	if set.Count < 0 {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member \"count\" is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
 	}
 	if in.RetryAfter != nil && (*in.RetryAfter < 0 || *in.RetryAfter > day) {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member \"retry_after\" is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
 	}
 	s.faults.setRule(set)
 	return reply{status: http.StatusOK, body: set}
@@ -102,7 +102,7 @@ func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
 		return problemReply(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; use %s, use "*" for the fault of all sources, or leave the source out to delete every fault`, source, words.Or(faultSources)))
+			fmt.Sprintf(`source %q is unknown; use %s, use "*" for the fault of all sources, or leave the source out to delete every fault`, source, words.JoinWithOr(faultSources)))
 	}
 	s.faults.clearRules(source)
 	return reply{status: http.StatusNoContent}
@@ -124,25 +124,25 @@ func (s *Sandbox) getClock(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
 }
 
-// putClock answers PUT /_control/clock: it stops the sandbox's clock at the time in the request.
-func (s *Sandbox) putClock(r *http.Request) reply {
+// stopClock answers PUT /_control/clock: it stops the sandbox's clock at the time in the request.
+func (s *Sandbox) stopClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
 	}
 	if err := decodeStrictJSON(r.Body, &in); err != nil {
-		return problemReply(http.StatusBadRequest, "the body must be an object with the member now: "+err.Error())
+		return problemReply(http.StatusBadRequest, `the body must be an object with the member "now": `+err.Error())
 	}
 	at, err := time.Parse(time.RFC3339, in.Now)
 	if err != nil || at.Year() < 2020 || at.Year() > 2099 {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf(`the member "now" is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z`, in.Now))
 	}
 	at = at.UTC().Truncate(time.Second)
 	s.frozen.Store(&at)
 	return s.getClock(r)
 }
 
-// deleteClock answers DELETE /_control/clock: the sandbox uses real time again.
-func (s *Sandbox) deleteClock(*http.Request) reply {
+// useRealTime answers DELETE /_control/clock: the sandbox uses real time again.
+func (s *Sandbox) useRealTime(*http.Request) reply {
 	s.frozen.Store(nil)
 	return reply{status: http.StatusNoContent}
 }
@@ -152,14 +152,14 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 func (s *Sandbox) platformAndTime(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
-		bad := problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.Or(link.Platforms)))
+		bad := problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.JoinWithOr(link.Platforms)))
 		return "", time.Time{}, &bad
 	}
 	at := s.clock()
 	if given := r.URL.Query().Get("at"); given != "" {
 		parsed, err := time.Parse(time.RFC3339, given)
 		if err != nil {
-			bad := problemReply(http.StatusBadRequest, fmt.Sprintf("the parameter at is %q; it must be a time in RFC 3339", given))
+			bad := problemReply(http.StatusBadRequest, fmt.Sprintf(`the parameter "at" is %q; it must be a time in RFC 3339`, given))
 			return "", time.Time{}, &bad
 		}
 		at = parsed.UTC()
@@ -176,7 +176,7 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	id := r.URL.Query().Get("id")
 	if category := Category(r.URL.Query().Get("category")); category != "" && id == "" {
 		if id = s.world.Find(p, category); id == "" {
-			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(Categories(p))))
+			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.JoinWithOr(Categories(p))))
 		}
 	}
 	truth, ok := s.world.Video(p, id, at)
@@ -195,7 +195,7 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	ref := r.URL.Query().Get("handle")
 	if category := AccountCategory(r.URL.Query().Get("category")); category != "" && ref == "" {
 		if ref = s.world.FindAccount(p, category); ref == "" {
-			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(AccountCategories(p))))
+			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.JoinWithOr(AccountCategories(p))))
 		}
 	}
 	truth, ok := s.world.Account(p, ref, at)
@@ -208,8 +208,8 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
 }
 
-// putAccount answers PUT /_control/account: it renames an account and returns its data.
-func (s *Sandbox) putAccount(r *http.Request) reply {
+// renameAccount answers PUT /_control/account: it renames an account and returns its data.
+func (s *Sandbox) renameAccount(r *http.Request) reply {
 	var in struct {
 		Platform  link.Platform `json:"platform"`
 		Handle    string        `json:"handle"`
@@ -220,7 +220,7 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 		return problemReply(http.StatusBadRequest, "the body must be an object with platform, handle, new_handle and reuse: "+err.Error())
 	}
 	if !slices.Contains(link.Platforms, in.Platform) {
-		return problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", in.Platform, words.Or(link.Platforms)))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", in.Platform, words.JoinWithOr(link.Platforms)))
 	}
 	switch err := s.world.Rename(in.Platform, in.Handle, in.NewHandle, in.Reuse); {
 	case errors.Is(err, errNoAccount):

@@ -332,7 +332,7 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the sandbox deletes a fault for one call as soon as this call begins
+		return len(r.Sandbox.faults.rules) == 0 // the fault has the count 1, so the sandbox deletes it as soon as the first call begins
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)
@@ -481,7 +481,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
 				require.Equal(t, http.StatusBadRequest, put("quite.another", "not a valid handle"))
 				require.Equal(t, http.StatusNotFound, put("not a valid handle", "somebody"))
-				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[reuse], put("quite.another", old), "another account must be able to get the old handle if no account has it")
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[reuse], put("quite.another", old), "a rename to the old handle must be refused only if another account has this handle")
 			})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// These are the names of the faults that a control call can set. The package comment describes each fault.
+// These are the names of the faults that a control call can set. README.md describes each fault.
 const (
 	faultRateLimited = "rate_limited" // the source's answer for a rate limit, with Retry-After only if retry_after is set
 	faultQuotaSpent  = "quota_spent"  // the source's answer for a spent quota
@@ -21,7 +21,7 @@ const (
 	faultHostile     = "hostile"      // status 200 and a wrong or harmful body from hostileVariants
 	faultSlow        = "slow"         // the correct answer after a delay of retry_after seconds
 	faultZeros       = "zeros"        // the correct answer with all counts 0
-	faultRefused     = "refused"      // the rule's status and body, for each call that contains one of the rule's ids
+	faultRefused     = "refused"      // each call that contains one of the rule's ids gets the rule's status and body
 )
 
 var faultNames = []string{
@@ -91,8 +91,9 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is
-// false if no rule applies. The rule is deleted after rule.Count calls. earlierCalls is how many calls the rule was applied to before.
+// takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is false
+// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. As soon as rule.Count calls have got the
+// fault, takeRule deletes the rule.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,8 +183,8 @@ func decodeJSON(raw []byte) any {
 // A callback of rewriteJSON returns removedValue to remove a member or a list element from the copy.
 type removedValue struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value. It replaces each value in the copy by the result of replacement, inner values
-// first. The key of a list element is the key of the list.
+// rewriteJSON returns a changed copy of a decoded JSON value. It calls the function "replacement" for each value, inner values first, and
+// puts the returned value into the copy. For a list element, the argument "key" is the key of the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

@@ -77,7 +77,7 @@ func parseGraphName(rest *string) (string, bool) {
 	return word, word != ""
 }
 
-// absent stands for the missing value of a valid field. The API leaves such a field out of the answer without an error.
+// absent marks a field that exists but has no value. The API leaves such a field out of the answer, and returns no error.
 type absent struct{}
 
 // graphNode is an object of the Graph API. An edge is a field whose value is a list or another object.
@@ -243,8 +243,8 @@ func graphError(status, code, subcode int, message string) reply {
 	return reply{status: status, body: object{"error": e}}
 }
 
-// graphMissingError returns Meta's error for an id that does not exist or that the token may not read.
-func graphMissingError(id string) reply {
+// graphNotFoundError returns Meta's error for an id that does not exist or that the token may not read.
+func graphNotFoundError(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 

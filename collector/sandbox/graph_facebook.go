@@ -36,7 +36,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			edge = q.path[1]
 		}
 		switch {
-		case pathIsMe(q.path) && edge == "accounts" && len(q.path) == 2:
+		case pathStartsWithMe(q.path) && edge == "accounts" && len(q.path) == 2:
 			return s.serveFacebookPagesOfUser(c, q, owner)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
@@ -63,7 +63,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		}
 		// An id can belong both to a page and to a video. The requested fields decide which of the two is returned.
 		asksPage := slices.ContainsFunc(q.fields, func(f graphField) bool { return f.name == "username" || f.name == "followers_count" })
-		_, own := s.world.numberOfID(link.Facebook, id)
+		_, own := s.world.accountNumberFromID(link.Facebook, id)
 		if asksPage || own || !validID(link.Facebook, id) {
 			page, bad := s.findFacebookPage(c, id)
 			if bad != nil {
@@ -73,7 +73,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		}
 		t, ok := s.world.Video(link.Facebook, id, c.now)
 		if !ok || t.State == Deleted || t.State == Private {
-			return graphMissingError(id)
+			return graphNotFoundError(id)
 		}
 		if bad := s.requirePageToken(owner, t.Account.ID); bad != nil {
 			return *bad
@@ -93,7 +93,7 @@ func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
 	case state == Public:
 		return i, nil
 	case digits.MatchString(ref) || state == Private:
-		bad := graphMissingError(ref)
+		bad := graphNotFoundError(ref)
 		return identity{}, &bad
 	}
 	bad := graphError(http.StatusNotFound, 803, 0, "(#803) Some of the aliases you requested do not exist: "+ref)
@@ -161,7 +161,7 @@ const minInsightViews = 5
 func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
-		return graphMissingError(id)
+		return graphNotFoundError(id)
 	}
 	if t.Account.ID != tokenPage {
 		if tokenPage == "" {
@@ -191,7 +191,7 @@ func (s *Sandbox) serveFacebookInsights(c *call, tokenPage, id, metricNames stri
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // a new video has no insights, and reels have other metrics than other videos
+			continue // a new video has no insights; some metrics exist only for reels, and some only for other videos
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

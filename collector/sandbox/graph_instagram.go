@@ -49,7 +49,7 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 		id := q.path[0]
 		switch {
 		case id == instagramUserID(own.number) && len(q.path) == 1:
-			return s.instagramTokenAccountNode(c, own).replyWithFields(q.fields)
+			return s.instagramTokenOwner(c, own).replyWithFields(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, false) })
@@ -69,13 +69,13 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 				return s.serveInstagramInsights(c, id, code, q.values.Get("metric"))
 			}
 		}
-		return graphMissingError(id)
+		return graphNotFoundError(id)
 	})
 }
 
-// instagramTokenAccountNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
+// instagramTokenOwner returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
 // which a request reads another professional account by its handle.
-func (s *Sandbox) instagramTokenAccountNode(c *call, own identity) graphNode {
+func (s *Sandbox) instagramTokenOwner(c *call, own identity) graphNode {
 	n := s.instagramUserNode(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
 		name, given := f.modifiers["username"]
@@ -119,8 +119,8 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, isDiscovery bool) graph
 	return n
 }
 
-// instagramMediaNode returns a post as a node of the Graph API. For business discovery, the node has the views but no hidden likes. For
-// all other requests, it has the hidden likes but no views.
+// instagramMediaNode returns a post as a node of the Graph API. For business discovery, the node has the views, and leaves out the likes if
+// they are hidden. For all other requests, the node has no views, but always the likes.
 func (s *Sandbox) instagramMediaNode(c *call, code string, isDiscovery bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{

@@ -125,8 +125,8 @@ func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
 	return &bad
 }
 
-// putMeta answers PUT /_control/meta: it changes the state of the simulated Meta app.
-func (s *Sandbox) putMeta(r *http.Request) reply {
+// configureMeta answers PUT /_control/meta: it changes the state of the simulated Meta app.
+func (s *Sandbox) configureMeta(r *http.Request) reply {
 	var in struct {
 		RequireAppSecret *bool `json:"require_app_secret"`
 		RefuseInsights   *bool `json:"refuse_insights"`
@@ -149,5 +149,5 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// pathIsMe returns true if the first element of a path is "me", which means the owner of the token.
-func pathIsMe(path []string) bool { return strings.EqualFold(path[0], "me") }
+// pathStartsWithMe returns true if the first element of a path is "me", which stands for the owner of the token.
+func pathStartsWithMe(path []string) bool { return strings.EqualFold(path[0], "me") }

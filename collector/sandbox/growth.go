@@ -11,7 +11,7 @@ import (
 // that none of them ever exceeds the views.
 type curve struct {
 	final     float64    // the number that the views approach, but never reach
-	tau, beta float64    // scale (in seconds) and exponent of the power law in viewsFraction
+	tau, beta float64    // scale (in seconds) and exponent of the power law in fractionOfFinalViews
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
 	burstLen  float64    // duration of the burst, in seconds
@@ -20,8 +20,9 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. The curve depends only on the seed and the arguments. The sandbox derives the account
-// from the video id, so that an author in an earlier request cannot change the counts.
+// growthCurve returns the random growth curve of a video. The curve depends only on the seed and the arguments. derivedAccount is the
+// account number that originOf derives from the video's id. A request can give the video another author, but it does not change
+// derivedAccount, and therefore not the counts.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
@@ -45,9 +46,9 @@ func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c
 	return v
 }
 
-// viewsFraction returns the fraction of the final views that a video has reached at the given age in seconds. It grows from 0 towards 1.
-// The age is rounded down to whole minutes, so that rounding errors never make the fraction fall.
-func (c curve) viewsFraction(age int64) float64 {
+// fractionOfFinalViews returns the fraction of the final views that a video has reached at the given age in seconds. It grows from 0 towards
+// 1. The age is rounded down to whole minutes, so that rounding errors never make the fraction fall.
+func (c curve) fractionOfFinalViews(age int64) float64 {
 	if age < 60 {
 		return 0
 	}
@@ -61,7 +62,8 @@ func (c curve) viewsFraction(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// addWaves adds a daily and a weekly wave to an age in seconds. The result always increases with the age.
+// addWaves returns an age in seconds plus the values of a daily and a weekly wave at this age. With the result as its age, a video gains
+// views faster at some hours and days than at others. The result always increases with the age.
 func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +
@@ -84,7 +86,7 @@ type Counts struct {
 // countsAt returns the counts that the video has at the given Unix time in seconds. Counts are at least 1, except comments that are turned
 // off. The views are greater than the sum of the other counts.
 func (v *video) countsAt(at int64) Counts {
-	views := v.curve.final * v.curve.viewsFraction(at-v.uploaded)
+	views := v.curve.final * v.curve.fractionOfFinalViews(at-v.uploaded)
 	if v.category == Falling && at >= v.changesAt {
 		views *= 1 - v.fall
 	}

@@ -125,7 +125,8 @@ func numericID(memberName string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapFields swaps the views with the likes, and ids with texts, in a JSON object. It returns values that are not objects unchanged.
+// swapFields swaps members of a JSON object: the views with the likes, and ids with texts. If the value is not an object, swapFields returns
+// the value unchanged.
 func swapFields(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -196,8 +197,9 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. earlierCalls selects the URL. If the correct answer is not a redirect, it is returned unchanged.
+// hostileRedirect returns the answer for the fault "hostile" of short links: a redirect to a URL that a resolver must not request.
+// earlierCalls is the number of earlier calls with this fault, and selects the URL. If the correct answer is not a redirect, hostileRedirect
+// returns the correct answer.
 func hostileRedirect(earlierCalls int, correct reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

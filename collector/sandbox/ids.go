@@ -36,7 +36,7 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // start of the times in shortcodes, as a Unix time in milliseconds
+	instagramEpoch    = 1314220021721 // Unix time in milliseconds from which the times in shortcodes are counted
 	// instagramPrivateTail is the number of characters that Instagram appends to the shortcode of a private account's post.
 	instagramPrivateTail = 28
 
@@ -56,8 +56,8 @@ type origin struct {
 // originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain an upload time and an account number. Ids
 // of YouTube and Facebook contain them only if uploadID generated the ids.
 //
-// If the id contains no upload time, or one that is later than the parameter at, the account number is a hash of the id, and the upload
-// time is 0.
+// The parameter "at" is the current time. If the id contains no upload time or a future time, the account number is a hash of the id, and
+// the upload time is 0.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {
@@ -67,7 +67,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		if err != nil || uploaded < tiktokSince || uploaded > at.Unix() {
 			return byHash
 		}
-		return origin{uint32(decryptNumber(n&0xffffffff, 32, w.timeKey(p, uploaded))), uploaded}
+		return origin{uint32(decryptNumber(n&0xffffffff, 32, w.idEncryptionKey(p, uploaded))), uploaded}
 	case link.Instagram:
 		n, ok := decodeShortcode(publicShortcode(id))
 		ms := int64(n>>23) + instagramEpoch
@@ -76,7 +76,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 			return byHash
 		}
 		encrypted := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
-		return origin{uint32(decryptNumber(encrypted, 32, w.timeKey(p, uploaded))), uploaded}
+		return origin{uint32(decryptNumber(encrypted, 32, w.idEncryptionKey(p, uploaded))), uploaded}
 	case link.YouTube:
 		raw, err := base64.RawURLEncoding.DecodeString(id)
 		if err != nil || len(raw) != 8 {
@@ -100,15 +100,15 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of the video that an account uploaded at the given Unix time in seconds. originOf computes the account and the
-// time from the id. The oldest upload of the account has the index 0.
+// uploadID returns the id of a video from its account, its index and its upload time (a Unix time in seconds). The index counts the
+// account's uploads: the oldest upload has the index 0. originOf is the reverse function.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int64) string {
 	switch p {
 	case link.TikTok:
-		low := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
+		low := encryptNumber(uint64(account), 32, w.idEncryptionKey(p, uploadTime))
 		return strconv.FormatUint(uint64(uploadTime)<<32|low, 10)
 	case link.Instagram:
-		encrypted := encryptNumber(uint64(account), 32, w.timeKey(p, uploadTime))
+		encrypted := encryptNumber(uint64(account), 32, w.idEncryptionKey(p, uploadTime))
 		ms := uint64(uploadTime*1000) + encrypted>>23 - instagramEpoch
 		return encodeShortcode(ms<<23 | encrypted&0x7fffff)
 	case link.YouTube:
@@ -119,9 +119,9 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 	}
 }
 
-// timeKey returns the key that encrypts the account number in a video id that contains an upload time. The key differs for every second, so
+// idEncryptionKey returns the key that encrypts the account number in a video id. The key differs for every second of the upload time, so
 // that the ids of one account look unrelated.
-func (w *World) timeKey(p link.Platform, second int64) uint64 {
+func (w *World) idEncryptionKey(p link.Platform, second int64) uint64 {
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }
 

@@ -34,13 +34,14 @@ func newQuota() *quota {
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// chargeYouTube spends one unit of a bucket of YouTube's daily quota. A day begins at midnight Pacific time. It returns false if no unit is left
-// today.
+// chargeYouTube spends one unit from a bucket of YouTube's daily quota. It returns false if no unit is left today. A day begins at midnight
+// Pacific time.
 func (q *quota) chargeYouTube(bucket string, now time.Time) bool {
 	return q.spendUnit(bucket, now.In(q.pacific), dailyQuota)
 }
 
-// chargeResearch spends one request to TikTok's Research API. It returns false if no request is left on this UTC day.
+// chargeResearch counts one request against the daily quota of TikTok's Research API. It returns false if the quota is used up. A day
+// begins at midnight UTC.
 func (q *quota) chargeResearch(now time.Time) bool {
 	return q.spendUnit(sourceTikTokResearch, now.UTC(), researchQuota)
 }

@@ -46,7 +46,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bo
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	current, moved := w.renamed[handleRef{p, folded}]
-	_, own := numberOfHandle(p, folded)
+	_, own := accountNumberFromHandle(p, folded)
 	if folded == old || moved && !current.unused || own && !moved {
 		return fmt.Errorf("%w: %q", errTaken, newHandle)
 	}

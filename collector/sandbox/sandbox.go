@@ -112,7 +112,7 @@ func (s *Sandbox) settings(baseURL string) [][2]string {
 	}
 }
 
-// Handler returns the handler for all platforms, short links and control calls. The package comment lists the paths.
+// Handler returns the handler for all platforms, short links and control calls. README.md lists the paths.
 func (s *Sandbox) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(Header, "true")
@@ -166,7 +166,8 @@ const (
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// TikTok's own APIs do not have the name "tiktok", because the call log lists a vendor's calls for TikTok under this name.
+	// The name "tiktok" is not used for TikTok's own APIs. In faults and in the call log, "tiktok" stands for the calls that ask a vendor
+	// for data of TikTok.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"

@@ -10,18 +10,18 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// anchorInterval is the time between two anchors in seconds. An id without an upload time gets an upload time before an anchor. The
-	// anchor is epoch, or an earlier one if the clock is set to a time before epoch.
+	// anchorInterval is the number of seconds between two anchors: see anchorTimeFor. If a video id contains no upload time, the sandbox
+	// chooses a random upload time in the interval before an anchor.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
 )
 
-// epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorInterval.
+// epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorTimeFor.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorTimeFor returns the latest anchor that is not after the given time of the sandbox's clock, as a Unix time in seconds. The anchors
-// are epoch and the times at multiples of anchorInterval before epoch.
+// anchorTimeFor returns the latest anchor that the sandbox's clock has reached, as a Unix time in seconds. The last anchor is epoch. Before
+// epoch, there is one anchor every anchorInterval seconds.
 func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -32,7 +32,7 @@ func anchorTimeFor(clockTime time.Time) int64 {
 // schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor (usually epoch), and further videos
 // at the same rate: one every 1.5 to 20 days.
 type schedule struct {
-	start    int64 // beginning of the interval of the first upload, as a Unix time in seconds
+	start    int64 // Unix time in seconds at which the schedule begins; the first upload is at most one interval later
 	interval int64 // average time between two uploads in seconds
 	key      uint64
 }

@@ -35,8 +35,9 @@ var shortPrefixes = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares lists how many of a thousand short links redirect to something other than a video. A prefix in shortPrefixes has precedence.
-var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
+// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. If the
+// code of a short link has a prefix in shortPrefixes, the prefix determines the case instead.
+var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
 type target struct {
@@ -47,7 +48,7 @@ type target struct {
 // shortLinkTarget returns the page to which the short link with the given code redirects. The same code always leads to the same page.
 func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	d := rng{hashTexts(s.world.seed, "short", string(p), code)}
-	t := target{is: pickCategory(shortShares, d, shortVideo)}
+	t := target{is: pickCategory(shortFrequencies, d, shortVideo)}
 	// Only Instagram and Facebook redirect short links to a login page.
 	if d.nextUint64(); p != link.TikTok && d.fraction() < 0.01 {
 		t.is = shortLogin
@@ -204,7 +205,7 @@ func firstRedirectURL(l link.Link) string {
 }
 
 func isPlatformHost(host string) bool {
-	_, ok := link.HostPlatform(strings.ToLower(host))
+	_, ok := link.PlatformOfHost(strings.ToLower(host))
 	return ok
 }
 
@@ -216,7 +217,7 @@ func htmlReply(status int, title string) reply {
 func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for a rate limit, because short links have no quota
+		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // short links have no quota, so this fault has the same answer as a rate limit
 		serverError: func() reply { return htmlReply(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}

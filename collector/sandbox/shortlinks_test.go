@@ -32,7 +32,7 @@ func TestShortLinks_prefixOfCodeDeterminesTarget(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, c := range []struct {
-		short, want string // a short link, and a regular expression for the last URL
+		short, want string // a short link, and a regular expression for the URL after all redirects
 		status      int
 		hops        int
 	}{

@@ -57,7 +57,7 @@ func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, old.StatusCode)
 	require.Equal(t, "invalid_grant", old.decodeJSON(t)["error"], "the error must be a string at the top level")
 	require.Equal(t, http.StatusOK, r.exchangeToken(t, third).StatusCode)
-	require.Equal(t, http.StatusOK, r.exchangeToken(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken must start another login")
+	require.Equal(t, http.StatusOK, r.exchangeToken(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken must be accepted again, because each use starts a new login")
 
 	again := newTestServer(t) // this server simulates a restart of the sandbox
 	require.Equal(t, http.StatusOK, again.exchangeToken(t, third).StatusCode)

@@ -18,8 +18,9 @@ type ensembleMethod struct {
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook: only the sandbox has paths below
-// /facebook/. They have the parameters of the paths below /tt/, and return objects in the format of ScrapeCreators.
+// ensembleMethods maps each path of EnsembleData, below its base URL, to its method. The real EnsembleData has no methods for Facebook. The
+// sandbox therefore adds paths below /facebook/: they have the parameters of the paths below /tt/, and return objects in the format of
+// ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
 	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).serveEnsembleTikTokPost},
 	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).serveEnsembleTikTokPosts},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// instagramSitePost returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count counts all
-// views, and video_view_count only views of at least three seconds. If the creator hides the likes, the number of likes is -1, and
+// instagramSitePost returns a post in the format "xdt_shortcode_media" of Instagram's site. video_play_count counts all views, and
+// video_view_count counts only views of at least three seconds. If the creator hides the likes, the number of likes is -1, and
 // like_and_view_counts_disabled is true.
 func instagramSitePost(t VideoTruth) object {
 	likes := int64(-1)

@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member "extra" is a JSON text with a
-// list of inner anchors. The member "extra" of an inner anchor is a JSON text with the product.
+// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". The anchor's member "extra" is a JSON
+// text with a list of one inner anchor. The inner anchor's member "extra" is a JSON text with the product.
 func tiktokShopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -80,9 +80,9 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// RoundLikeTikTok rounds a number down as TikTok's site does: from 10,000 on to a multiple of 100 (573.9K), and from a million on to a
-// multiple of 100,000 (1.2M). It returns a smaller number unchanged.
-func RoundLikeTikTok(n int64) int64 {
+// RoundTikTokCount rounds a count down as TikTok's site does. Counts below 10,000 stay unchanged. Counts from 10,000 to 999,999 become
+// multiples of 100. Larger counts become multiples of 100,000.
+func RoundTikTokCount(n int64) int64 {
 	switch {
 	case n >= 1_000_000:
 		return n / 100_000 * 100_000
@@ -97,7 +97,7 @@ func roundedOrNil(n *int64) any {
 	if n == nil {
 		return nil
 	}
-	return RoundLikeTikTok(*n)
+	return RoundTikTokCount(*n)
 }
 
 // clockworksItem returns an item of the TikTok actors that clockworks offers on Apify. The counts are rounded. The song of a slideshow has
@@ -110,7 +110,7 @@ func clockworksItem(t VideoTruth, author AccountTruth) object {
 	item := object{
 		"id": t.ID, "text": t.Title, "textLanguage": "en", "createTime": t.UploadedAt.Unix(), "createTimeISO": isoTime(t.UploadedAt),
 		"isAd": t.ShopAd, "isPinned": false, "isSponsored": false, "isSlideshow": t.Category == Photo, "webVideoUrl": t.Link,
-		"playCount": RoundLikeTikTok(t.Views), "diggCount": roundedOrNil(t.Likes), "commentCount": roundedOrNil(t.Comments),
+		"playCount": RoundTikTokCount(t.Views), "diggCount": roundedOrNil(t.Likes), "commentCount": roundedOrNil(t.Comments),
 		"shareCount": roundedOrNil(t.Shares), "collectCount": roundedOrNil(t.Bookmarks),
 		"authorMeta": object{
 			"id": t.Account.ID, "name": t.Account.Handle, "nickName": t.Account.Name, "profileUrl": author.Link, "verified": false, "signature": author.Bio,

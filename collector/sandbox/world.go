@@ -101,7 +101,7 @@ type Point struct {
 	Counts
 }
 
-// video has the data of a video that do not depend on the time.
+// video has the constant data of a video.
 type video struct {
 	platform  link.Platform
 	id        string
@@ -109,13 +109,13 @@ type video struct {
 	uploaded  int64  // upload time as a Unix time in seconds
 	category  Category
 	changesAt int64   // Unix time in seconds at which a video of the category BecomesPrivate, BecomesDeleted or Falling changes; not used for other categories
-	fall      float64 // fraction of the views that a video of the category Falling loses at changesAt
+	fall      float64 // the fraction of its views that is lost at changesAt by a video of the category Falling
 	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; Public in all other cases
 	curve     curve
 }
 
-// fixedVideoData returns the data of a video that do not depend on the time. If the id contains no upload time, or one after the given
-// time, the upload time is a random earlier time. It returns false if the id is not valid.
+// fixedVideoData returns the constant data of a video. The parameter "at" is the current time. If the id contains no upload time or a
+// future time, the upload time is a random past time. fixedVideoData returns false if the id is not valid.
 func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -130,7 +130,7 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
 	}
-	v.category = pickCategory(videoCategoryShares(p), rng{hashTexts(w.seed, "category", string(p), key)}, Normal)
+	v.category = pickCategory(videoCategoryFrequencies(p), rng{hashTexts(w.seed, "category", string(p), key)}, Normal)
 	d := rng{hashTexts(w.seed, "turn", string(p), key)}
 	v.changesAt = v.uploaded + int64(d.floatBetween(10, 300)*day)
 	v.fall = d.floatBetween(0.12, 0.35)
@@ -190,12 +190,12 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from startTime to endTime. The last point has the counts at
-// endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. HistoryTruth returns nil if
+// DailyCounts returns the counts of a video at the end of each UTC day from startTime to endTime. The last point has the counts at
+// endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. DailyCounts returns nil if
 // the id is not valid.
 //
-// If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for endTime.
-func (w *World) HistoryTruth(p link.Platform, id string, startTime, endTime time.Time) []Point {
+// If the id does not contain the upload time, DailyCounts uses the upload time that Video returns for endTime.
+func (w *World) DailyCounts(p link.Platform, id string, startTime, endTime time.Time) []Point {
 	v, ok := w.fixedVideoData(p, id, endTime)
 	if !ok {
 		return nil
@@ -353,7 +353,7 @@ func (w *World) accountName(i identity) AccountName {
 
 // displayName returns a name such as "Mellow Baker" for a generated handle, and the capitalised handle for any other handle.
 func displayName(i identity) string {
-	if number, ok := numberOfHandle(i.platform, i.handle); ok && number == i.number {
+	if number, ok := accountNumberFromHandle(i.platform, i.handle); ok && number == i.number {
 		return capitalise(adjectives[number>>26]) + " " + capitalise(nouns[number>>20&63])
 	}
 	return capitalise(i.handle)

@@ -63,7 +63,7 @@ func TestWorld_returnsSameDataForSameSeed(t *testing.T) {
 	})
 }
 
-func TestWorld_countsDecreaseOnlyInCategoryFalling(t *testing.T) {
+func TestWorld_countsDecreaseOnlyIfCategoryIsFalling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,7 +73,7 @@ func TestWorld_countsDecreaseOnlyInCategoryFalling(t *testing.T) {
 		late := early.Add(time.Duration(rapid.Int64Range(0, 500*day).Draw(t, "later")) * time.Second)
 		before, _ := w.Video(p, id, early)
 		after, _ := w.Video(p, id, late)
-		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the requested time")
+		require.False(t, before.UploadedAt.After(early), "the upload time must not be after the requested time")
 		require.Equal(t, before.UploadedAt, after.UploadedAt)
 		require.Equal(t, before.Title, after.Title)
 		for _, v := range []VideoTruth{before, after} {
@@ -118,7 +118,7 @@ func TestWorld_moreThan97PercentOfIDsArePublicVideos(t *testing.T) {
 	}
 }
 
-// exampleID returns a valid video id of a platform, a different id for each i. The ids are not in the list of any generated account.
+// exampleID returns a valid video id of a platform. Each i gives a different id. No generated account has a video with this id in its list.
 func exampleID(p link.Platform, i int) string {
 	n := mixBits(uint64(i) + 77)
 	switch p {
@@ -384,7 +384,7 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 		to := anyInstant().Draw(t, "to")
 		from := to.AddDate(0, 0, -rapid.IntRange(0, 90).Draw(t, "days"))
 		v, _ := w.Video(p, id, to)
-		points := w.HistoryTruth(p, id, from, to)
+		points := w.DailyCounts(p, id, from, to)
 		for i, point := range points {
 			require.False(t, point.At.After(to))
 			require.False(t, point.At.Before(v.UploadedAt))
@@ -404,10 +404,10 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 	t.Run("a video that is deleted", func(t *testing.T) {
 		t.Parallel()
 		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, BecomesDeleted), testNow)
-		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.ChangesAt.AddDate(0, 0, 10))
+		points := w.DailyCounts(link.TikTok, v.ID, v.UploadedAt, v.ChangesAt.AddDate(0, 0, 10))
 		require.NotEmpty(t, points)
 		require.True(t, points[len(points)-1].At.Before(*v.ChangesAt), "the history must end when the video is deleted")
-		require.Nil(t, w.HistoryTruth(link.TikTok, "x", testNow, testNow))
+		require.Nil(t, w.DailyCounts(link.TikTok, "x", testNow, testNow))
 	})
 }
 

@@ -206,6 +206,6 @@ func readPageToken(token string) (offset int, forward, ok bool) {
 		return 0, false, false
 	}
 	offset, forward = int(n), outer[1] == 0
-	// A token is valid only if pageToken returns the same token for its content.
+	// The token is valid only if pageToken creates exactly this token from the decoded offset and direction.
 	return offset, forward, pageToken(offset, forward) == token
 }

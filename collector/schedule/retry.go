@@ -42,8 +42,8 @@ const (
 	RefusalsUntilParked = 4
 	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailuresUntilParked = 12
-	// Weekly is one week. A target that no source could fetch is tried again after this time. A source that could not fetch a target is asked
-	// for it again after this time.
+	// Weekly is the time until the next attempt if no source could fetch a target. If one source could not fetch the target, later
+	// fetches of the target skip this source for the same time.
 	Weekly = 7 * 24 * time.Hour
 )
 

@@ -26,9 +26,9 @@ const (
 	slowGrowth = 0.01
 	// shortestGrowth is the minimum time between two counts from which growth is computed.
 	shortestGrowth = time.Hour
-	// fastFetches is the number of fetches a day of a fast target.
+	// fastFetches is how many times a day a target with the pace "fast" is fetched.
 	fastFetches = 4
-	// longestDays is the largest number of days between two fetches. No throttle makes the interval longer.
+	// longestDays is the maximum number of days between two fetches of a target. It also applies with the largest throttle.
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
@@ -64,7 +64,7 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 // Next returns the time of the next fetch of a target after a successful fetch. The fetches of a day start at the target's fixed second of
 // the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
-	today, every := store.DateOf(now), p.daysBetweenFetchDays(t.BaseLane, pace)
+	today, every := store.DateOf(now), p.fetchDayInterval(t.BaseLane, pace)
 	day := today + 1
 	for countFetchDays(t, day, every) == countFetchDays(t, today, every) {
 		day++
@@ -72,15 +72,15 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	next := firstFetchOn(t, day)
 	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
 	// day, and three have two.
-	fetches := int(p.fetchesOnFetchDay(t.BaseLane, pace) + hashFraction(t, "turn"))
+	fetches := int(p.fetchesPerFetchDay(t.BaseLane, pace) + fractionFromHash(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	soonest := now.Add(apart / 2) // at least half an interval must pass, because the last fetch may have been shortly before its scheduled time
+	earliest := now.Add(apart / 2) // the last fetch can have been a little early, so the next fetch is at least half an interval away
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
-			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
+			if at := slot.Add(time.Duration(k) * apart); at.After(earliest) && at.Before(next) {
 				return at
 			}
 		}
@@ -119,10 +119,10 @@ func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// countFetchDays returns on how many days, from 1970 to the given day, at least one fetch of the target is scheduled. The mean distance
-// between two such days is daysBetween. A hash of the target decides which days they are, so that different targets have different days.
+// countFetchDays returns the number of fetch days of a target from 1970 to the given day. A fetch day is a day with a scheduled fetch. The
+// mean distance between two fetch days is daysBetween. A hash of the target shifts its fetch days, so that targets have different ones.
 func countFetchDays(t queue.Target, day store.Date, daysBetween float64) float64 {
-	return math.Floor((float64(day) + hashFraction(t, "day")*daysBetween) / daysBetween)
+	return math.Floor((float64(day) + fractionFromHash(t, "day")*daysBetween) / daysBetween)
 }
 
 // firstFetchOn returns the time at which the first fetch of the target on the given day is scheduled.
@@ -130,15 +130,15 @@ func firstFetchOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
-// hashFraction returns a number in [0, 1) that is derived from a hash of the target and the purpose. Different purposes give independent
-// numbers.
-func hashFraction(t queue.Target, purpose string) float64 {
+// fractionFromHash hashes the target and the purpose, and returns a number in [0, 1) that is derived from the hash. Different purposes give
+// independent numbers.
+func fractionFromHash(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter returns d made longer or shorter at random, by at most a tenth. Targets that failed together are then retried at different times.
+// Jitter returns a random duration that differs from d by at most a tenth. Targets that failed together are then retried at different times.
 func Jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // math/rand is enough, because the result has no effect on security
 }

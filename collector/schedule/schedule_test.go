@@ -94,7 +94,7 @@ func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 		target := randomTarget(rt)
 		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
 		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
-		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch is not compared, because it may be missing after a late fetch
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first scheduled time is not compared, because Next can skip it after a late fetch
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
@@ -134,7 +134,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both fetches with details and fetches without details")
+	require.LessOrEqual(t, mixedHours, 2*days, "per day, at most two hours may have fetches of both kinds: with details and without details")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
@@ -152,7 +152,7 @@ func TestThrottle_reducesFetchesLaneByLane(t *testing.T) {
 		order := []float64{}
 		for _, lane := range throttledLanes {
 			for stage := range stages {
-				order = append(order, more.stageProgress(stage, lane))
+				order = append(order, more.strengthOfStage(stage, lane))
 			}
 		}
 		for i := 1; i < len(order); i++ {
@@ -161,8 +161,8 @@ func TestThrottle_reducesFetchesLaneByLane(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.daysBetweenFetchDays(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, Plan{}.daysBetweenFetchDays(queue.LaneFree, queue.PaceSlow), 0)
+	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.fetchDayInterval(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, Plan{}.fetchDayInterval(queue.LaneFree, queue.PaceSlow), 0)
 }
 
 func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
@@ -177,19 +177,19 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 		upload *time.Time
 		want   queue.Pace
 	}{
-		"a video uploaded two days ago":                                       {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
-		"an old video that is fetched for the first time":                     {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
-		"a video that is 30 days old and has views that hardly grow":          {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
-		"a video that is 29 days old and has views that hardly grow":          {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
-		"a video of unknown age whose views do not grow":                      {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
-		"an old video whose views grow by 1.1 % a day":                        {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
-		"an old, slow video whose views grow by 10 % a day":                   {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
-		"an old video whose views have grown by 2.6 % in six hours":           {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
-		"an old video whose views have grown by 2.6 % in a week":              {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
-		"a video whose views fall by 20 % a day":                              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
-		"a video with few views, which grow fast but by fewer than 100 a day": {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
-		"a video that is fetched again after one minute":                      {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
-		"a video whose views are hidden":                                      {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
+		"a video uploaded two days ago":                              {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
+		"an old video that is fetched for the first time":            {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
+		"a video that is 30 days old and has views that hardly grow": {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
+		"a video that is 29 days old and has views that hardly grow": {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
+		"a video of unknown age whose views do not grow":             {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
+		"an old video whose views grow by 1.1 % a day":               {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
+		"an old, slow video whose views grow by 10 % a day":          {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"an old video whose views have grown by 2.6 % in six hours":  {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
+		"an old video whose views have grown by 2.6 % in a week":     {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
+		"a video whose views fall by 20 % a day":                     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
+		"a video with 10 views that has gained 50 views in a day":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
+		"a video that is fetched again after one minute":             {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
+		"a video whose views are hidden":                             {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
 		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)
@@ -228,7 +228,7 @@ func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 				require.True(rt, supplySuffices(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
 			}
 			if s > 0 {
-				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "with a smaller throttle, the fetches must exceed the budgets")
+				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "with a smaller throttle, the budgets must be too small for the fetches of the plan")
 			}
 		}
 	})

@@ -34,8 +34,8 @@ var MaxThrottle = Throttle(stages * len(throttledLanes))
 // throttleStep is the precision of FitThrottles: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
-// stageProgress returns how far the throttle applies a stage to a lane, from 0 (not at all) to 1 (completely).
-func (s Throttle) stageProgress(stage int, lane queue.Lane) float64 {
+// strengthOfStage returns how strongly a stage of throttling reduces the fetches of a lane, from 0 (not at all) to 1 (completely).
+func (s Throttle) strengthOfStage(stage int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
 		at = len(throttledLanes) - 1 // the interactive lane is not listed and is throttled like the premium lane
@@ -49,30 +49,30 @@ type Plan struct {
 	Throttle  Throttle
 }
 
-// daysBetweenFetchDays returns the mean number of days from one day on which a target is fetched to the next such day. The result is between 1 and
-// longestDays.
-func (p Plan) daysBetweenFetchDays(lane queue.Lane, pace queue.Pace) float64 {
+// fetchDayInterval returns the mean distance between two fetch days of a target, in days. A fetch day is a day with at least one fetch of
+// the target. The result is from 1 to longestDays.
+func (p Plan) fetchDayInterval(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
 		stage = stageSlow
 	}
 	usual := max(1, p.Intervals.intervalOf(lane).Hours()/24)
-	return usual + (longestDays-usual)*p.Throttle.stageProgress(stage, lane)
+	return usual + (longestDays-usual)*p.Throttle.strengthOfStage(stage, lane)
 }
 
-// fetchesOnFetchDay returns the mean number of fetches of a target on a day with at least one fetch.
-func (p Plan) fetchesOnFetchDay(lane queue.Lane, pace queue.Pace) float64 {
+// fetchesPerFetchDay returns the mean number of fetches on a fetch day, which is a day with at least one fetch of the target.
+func (p Plan) fetchesPerFetchDay(lane queue.Lane, pace queue.Pace) float64 {
 	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
 	if pace == queue.PaceFast && interval <= DefaultInterval {
 		usual = max(usual, fastFetches)
 	}
-	return usual - (usual-1)*p.Throttle.stageProgress(stageFast, lane)
+	return usual - (usual-1)*p.Throttle.strengthOfStage(stageFast, lane)
 }
 
 // FetchesPerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
 func (p Plan) FetchesPerDay(lane queue.Lane, pace queue.Pace) float64 {
-	return p.fetchesOnFetchDay(lane, pace) / p.daysBetweenFetchDays(lane, pace)
+	return p.fetchesPerFetchDay(lane, pace) / p.fetchDayInterval(lane, pace)
 }
 
 // Group identifies a set of targets that have the same throttle: the videos or the accounts of one platform.
@@ -85,19 +85,17 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is the cost of fetching one target without details, and Details is the cost with details. Each list has one element for each
-	// possible plan, in the order in which the plans are tried. An element maps the key of a budget to the units that one fetch takes from the
-	// budget.
+	// Counts is a list of possible costs of a fetch without details. Details is a list of possible costs of a fetch with details. The first
+	// cost is tried first. A cost maps the key of a budget to the units that one fetch takes from the budget.
 	Counts, Details []map[string]float64
 }
 
-// FitThrottles returns, for each group, the smallest throttle with which the available units are enough for all fetches of a day.
-// availableUnits maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
-// throttle. Within such groups, the free lanes of all groups are throttled before any other lane.
+// FitThrottles returns a throttle for each group: the smallest one with which the available units are enough for all fetches of a day.
+// availableUnits maps the key of a budget to its units per day. Groups that can spend from the same budget get the same throttle.
 func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
-		pool, rest := splitConnectedNeeds(needs, availableUnits)
+		pool, rest := separateNeedsByBudget(needs, availableUnits)
 		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool {
 			return supplySuffices(pool, availableUnits, Plan{intervals, Throttle(n) * throttleStep})
 		})
@@ -109,9 +107,9 @@ func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Int
 	return throttles
 }
 
-// splitConnectedNeeds divides the needs into two lists. The first list has needs[0], and all needs that share a budget with it directly
-// or through other needs of the list. The second list has the remaining needs.
-func splitConnectedNeeds(needs []Need, supply map[string]float64) (connected, others []Need) {
+// separateNeedsByBudget divides the needs into two lists. The list "connected" begins with needs[0]. If a need shares a budget with any need
+// in this list, it is added to the list. The list "others" has the remaining needs.
+func separateNeedsByBudget(needs []Need, supply map[string]float64) (connected, others []Need) {
 	connected, others = needs[:1:1], needs[1:]
 	for at := 0; at < len(connected); at++ {
 		var unconnected []Need
@@ -127,7 +125,7 @@ func splitConnectedNeeds(needs []Need, supply map[string]float64) (connected, ot
 	return connected, others
 }
 
-// sharesBudget returns true if both needs can spend from the same limited budget.
+// sharesBudget returns true if the fetches for both needs can spend units of the same limited budget.
 func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	for bucket := range supply {
 		spends := func(n Need) bool {
@@ -158,9 +156,8 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the cost of a number of fetches from the available units. The costs are alternative prices of one fetch. The first
-// price is used until one of its budgets is spent, and then the next price. subtractCost returns false if the units are not enough for all
-// fetches.
+// subtractCost subtracts the units for a number of fetches from the available units. It returns false if the available units are too few.
+// Each entry of the list "costs" is a possible cost of one fetch. If a budget of an entry is spent, the next entry is used.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

@@ -17,7 +17,7 @@ type Budget struct {
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
-// Call is the number of units that one or more requests take from one budget.
+// Call says how many units are taken from one budget. The units can be for several requests.
 type Call struct {
 	Bucket string // name of the budget from which the units are taken
 	Units  int64
@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // the smallest number of units that a call has reserved; more requests are not possible, because each request takes one unit of every call
+	smallest int64        // maximum number of requests: each request takes one unit of every budget in calls, so the budget with the fewest units limits the number
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
@@ -54,8 +54,8 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter starts the counting of requests. Each later call of the method Spend stands for one request, and takes one unit from each reserved
-// Call. If a reserved Call has no unit left, Spend returns false.
+// Meter starts the counting of requests. The method Spend then counts one request each time, and takes one reserved unit of each budget. If
+// a budget has no reserved unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit starts the counting of requests in the same way as Meter, but without a limit: Spend returns true even if no unit is

@@ -31,7 +31,7 @@ func TestCallBudget_meterRefusesRequestsBeyondTheReservedUnits(t *testing.T) {
 	require.Equal(t, 2, spendAll(b, 2))
 	require.False(t, b.Exhausted())
 	require.Equal(t, []source.Call{{Bucket: "units", Units: 2}, {Bucket: "calls", Units: 2}}, b.Spent())
-	require.Equal(t, 1, spendAll(b, 10), "the call with the fewest units must limit the number of requests")
+	require.Equal(t, 1, spendAll(b, 10), "the number of requests must be limited by the budget that has the fewest reserved units")
 	require.True(t, b.Exhausted())
 }
 

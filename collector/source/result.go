@@ -15,11 +15,11 @@ type Class string
 // the whole source. The cause of AuthFailed and BadRequest can be a target or the source.
 const (
 	OK          Class = "ok"
-	Gone        Class = "gone"          // the target does not exist: it was deleted, or is private and the source cannot tell the difference
+	Gone        Class = "gone"          // the source reports that the target does not exist; some sources report private targets in the same way
 	Missing     Class = "missing"       // this source does not return the target, but another source may; without another source, Missing has the effect of Gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
-	Restricted  Class = "restricted"    // the source refuses the target because of its age or region restriction
+	Restricted  Class = "restricted"    // the target is restricted to some regions or to adults, so the source refuses it
 	Unsupported Class = "unsupported"   // this source can never answer for this target
 	Unconfirmed Class = "unconfirmed"   // the video was not found, but its unconfirmed handle may be wrong; the next source is asked, and the video never counts as Gone
 	Temporary   Class = "temporary"     // the call failed, but a retry may succeed

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Names returns the names of the sources, in the same order.
+// Names returns the names of the given sources and keeps their order.
 func Names(sources []Source) []string {
 	names := make([]string, len(sources))
 	for i, s := range sources {
@@ -35,14 +35,14 @@ func Describe(sources []Source, now time.Time) []queue.Source {
 	return out
 }
 
-// ServedForms returns the forms of targets that at least one of the sources can fetch. A form is a platform, a kind (video or
+// FormsOfFetchableTargets returns the forms of all targets that at least one of the sources can fetch. A form is a platform, a kind (video or
 // account), and whether the handle of the account is known.
-func ServedForms(sources []Source) []queue.Form {
+func FormsOfFetchableTargets(sources []Source) []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
 		for _, k := range []Kind{KindVideo, KindAccount} {
 			for _, byHandle := range []bool{true, false} {
-				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return servesForm(s, f) }) {
+				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return canFetchTargetForm(s, f) }) {
 					forms = append(forms, f)
 				}
 			}
@@ -54,7 +54,7 @@ func ServedForms(sources []Source) []queue.Form {
 // example is the id and the link of a video or account.
 type example struct{ id, link string }
 
-// examples has a possible video and a possible account of each platform. servesForm uses them to ask a source which forms of targets it serves.
+// examples has a possible video and a possible account of each platform. canFetchTargetForm uses them to ask a source which forms of targets it serves.
 var examples = map[link.Platform]map[Kind]example{
 	link.TikTok: {
 		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},
@@ -74,9 +74,9 @@ var examples = map[link.Platform]map[Kind]example{
 	},
 }
 
-// servesForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
+// canFetchTargetForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
 // without the handle of the account.
-func servesForm(s Source, f queue.Form) bool {
+func canFetchTargetForm(s Source, f queue.Form) bool {
 	e := examples[f.Platform][f.Kind]
 	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}
 	switch {

@@ -16,9 +16,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the test cases that only accounts have. An AccountHarness must have an answer for each of them, and for these cases of a
-// Harness: OK (with a list of at least two pages), Bare, Gone, WrongTypes, Strings, Big, Foreign, RateLimited, QuotaSpent, AuthFailed and
-// ServerError. In the case Foreign, the platform answers with the profile of another account.
+// These are the test cases that only accounts have. An AccountHarness must have an answer for each case in answeredAccountCases and
+// refusedCases. In the case OK, the list must have at least two pages. In the case Foreign, the platform answers with the profile of another
+// account.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos
@@ -58,8 +58,8 @@ type AccountHarness struct {
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true if r requests neither the profile nor the list, but for example a token. Side answers such requests. IsSide is
-	// nil if the source sends no such requests.
+	// IsSide returns true if r requests something else than the profile or the list, such as a token. The handler in the field Side answers
+	// such requests. IsSide is nil if the source sends no such requests.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
@@ -227,7 +227,7 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
-			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "the profile must contain the returned number of %s", name)
+			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "the profile must contain the number of %s that the source returned", name)
 		}
 	}
 	var pages strings.Builder
@@ -259,8 +259,8 @@ func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) htt
 	}
 }
 
-// routeRequests returns a handler that lets h.Side answer the requests for which h.IsSide returns true. The handler that newHandler returns
-// answers all other requests.
+// routeRequests returns a handler that passes each request on to another handler. If h.IsSide returns true for the request, this is the
+// handler h.Side. Otherwise it is the handler that newHandler returns.
 func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {
@@ -271,8 +271,8 @@ func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFun
 	}
 }
 
-// fetch calls Fetch of a new source, whose requests are answered by the handlers that newHandler returns. It checks the result with
-// Harness.checkOutcome, and requires that Fetch reports one spent unit for each request.
+// fetch creates a new source and calls its method Fetch. The handlers that newHandler returns answer the requests for the profile and the
+// list. fetch checks the result with Harness.checkOutcome, and requires one spent unit for each of these requests.
 func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

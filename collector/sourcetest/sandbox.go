@@ -17,7 +17,7 @@ import (
 type Sandbox struct {
 	*sandbox.Sandbox
 	URL string
-	Env map[string]string // the settings that make sources use this sandbox, by the name of the environment variable
+	Env map[string]string // maps the name of an environment variable to its value; with these settings, sources use this sandbox
 	// Client sends the requests of sources. It does not ask for compression, because compressing the large malformed answers would take most
 	// of a test's time.
 	Client *fetch.Client

@@ -22,8 +22,8 @@ import (
 // Credential is the key or token that the source under test sends. It has characters that must be escaped in a URL.
 const Credential = "s3cret+Key/42"
 
-// Now is the time that the clock of the source under test returns. In California it is 07:30 of the same day. Some platforms count their
-// quotas per day in that time zone.
+// Now is the time that the clock of the tested source returns. It is 07:30 in California, where the daily quotas of some platforms end at
+// midnight.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
 // Case is the name of a situation, such as a deleted video. For each case, a harness has an answer in the format of its platform.
@@ -77,11 +77,11 @@ type Harness struct {
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // the batch that the tests fetch
 	Plan    int             // index of the tested plan in the result of Source.Plan
-	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
-	// if the source sends no other requests.
+	// IsMain returns true if r requests the targets. The handler in the field Side answers all other requests, for example a request for a
+	// token. IsMain is nil if all requests of the source are for the targets.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of Side's answers that contains counts. The source may return these counts even if the answer to its main
+	// SideCounts is the part of the answers of Side that contains counts. The source may return these counts even if the answer to its main
 	// request does not contain them.
 	SideCounts string
 	Answers    map[Case]Answer
@@ -195,7 +195,8 @@ type outcome struct {
 	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
 
-// fetch calls Fetch of a new source and checks the result with checkOutcome. The main handler answers the requests for the targets.
+// fetch creates a new source, calls its method Fetch, and checks the result with checkOutcome. The handler "main" answers the requests for
+// the targets.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.routeRequests(main))
@@ -216,8 +217,8 @@ func (h Harness) routeRequests(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom calls Fetch of a new source that sends its requests to the server with the given base URL. It checks the result with
-// checkOutcome.
+// fetchFrom creates a new source that sends its requests to the server with the given base URL. It calls the method Fetch of this source and
+// checks the result with checkOutcome.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
@@ -253,7 +254,7 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 		if f, ok := errors.AsType[*source.Failure](got.err); ok {
 			require.Contains(t, []source.Class{
 				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
-			}, f.Class, "a failure must not have a class that only results have")
+			}, f.Class, "the class must be one that a failure can have")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {

@@ -38,7 +38,7 @@ const (
 	MaxHeight = 284
 
 	maxBytes  = 4 << 20 // maximum size of a fetched picture in bytes
-	maxPixels = 8 << 20 // maximum number of pixels of a fetched picture; decoded, they take up to 64 MiB
+	maxPixels = 8 << 20 // maximum number of pixels of a fetched picture; the decoded picture takes up to 64 MiB
 	maxHops   = 3       // maximum number of requests for one picture: the first one and two redirects
 	quality   = 75      // quality of the JPEG; most copies take 4 to 9 KB
 	timeout   = 10 * time.Second
@@ -72,9 +72,9 @@ type Fetcher struct {
 
 // New returns a Fetcher. It fails if BaseURL is not an http or https URL.
 func New(o Options) (*Fetcher, error) {
-	guard := &outbound.Guard{Reach: platformReach, Lookup: o.Lookup, Dial: o.Dial}
+	guard := &outbound.Guard{Reach: allowedAddressKind, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
-		reach, err := outbound.OnlyServer(o.BaseURL)
+		reach, err := outbound.AllowOneServer(o.BaseURL)
 		if err != nil {
 			return nil, fmt.Errorf("thumbnails: %w", err)
 		}
@@ -88,9 +88,9 @@ func New(o Options) (*Fetcher, error) {
 // Close closes the idle connections.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// platformReach is the function for Guard.Reach if no BaseURL is set. It allows connections only to the platforms' hosts of pictures, at
-// port 443.
-func platformReach(address string) outbound.Reach {
+// allowedAddressKind returns the kind of IP addresses to which a host may resolve: public addresses for port 443 of a host from which a
+// platform serves pictures, and no address for any other host or port.
+func allowedAddressKind(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {
 		return outbound.NoAddress

@@ -132,7 +132,7 @@ func TestFetch_sendsRequestsToBaseURLInsteadOfThePlatform(t *testing.T) {
 	t.Parallel()
 	_, err := thumbnail.New(thumbnail.Options{BaseURL: "ftp://example.com"})
 	require.ErrorContains(t, err, `"ftp://example.com" is invalid`)
-	reach, err := outbound.OnlyServer("http://127.0.0.1:9090/thumbnails")
+	reach, err := outbound.AllowOneServer("http://127.0.0.1:9090/thumbnails")
 	require.NoError(t, err)
 	require.Equal(t, outbound.Operated, reach("127.0.0.1:9090"))
 	require.Equal(t, outbound.NoAddress, reach("i.ytimg.com:443"))

@@ -49,7 +49,7 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	case key == "" || secret == "":
 		return app{}, fmt.Errorf("%s: the client key or the client secret is missing", sourceName)
 	case client == nil || now == nil:
-		return app{}, fmt.Errorf("%s: the options Client and Now are required", sourceName)
+		return app{}, fmt.Errorf("%s: the options \"Client\" and \"Now\" are required", sourceName)
 	}
 	api, err := client.Endpoint(base, DefaultBaseURL)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, access
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.MeansRefusedCredential(res.Status)
+	f.OfSource = fetch.IsCredentialRefusal(res.Status)
 	if f.Class == source.OK { // the status is 200, but the error code is unknown
 		f.Class = source.Temporary
 	}

@@ -110,7 +110,7 @@ func (d *Display) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns how many targets like t one call can request: 20 videos or 1 account. It returns false if the source cannot fetch the
+// Serves returns the size of the largest batch for a target: 20 for a video, 1 for an account. It returns false if the source cannot fetch the
 // target.
 //
 // Every TikTok video is accepted, because only TikTok's answer shows whether the video belongs to the logged-in account. An account is
@@ -153,7 +153,7 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
 	if len(batch) > displayBatch || account && len(batch) > 1 || len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest,
-			Detail: fmt.Sprintf("%d targets and %d calls in one batch: the Display API accepts up to %d videos or one account, and 1 call", len(batch), len(calls), displayBatch)}
+			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 1)", len(batch), displayBatch, len(calls))}
 	}
 	if account {
 		budget.Meter()

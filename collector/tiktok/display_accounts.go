@@ -35,7 +35,7 @@ func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
-		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "the target is not a TikTok account, or its handle is not known"}, nil
 	}
 	r, err := d.fetchProfile(ctx, budget)
 	switch {

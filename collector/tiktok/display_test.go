@@ -359,7 +359,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	budget := source.NewCallBudget([]source.Call{{Bucket: tiktok.BudgetRequests, Units: 2}})
 	results, err = d.Fetch(t.Context(), account, budget)
 	require.NoError(t, err)
-	require.Equal(t, source.OK, results[0].Class, "the result must be ok if the budget has no more units: %s", results[0].Detail)
+	require.Equal(t, source.OK, results[0].Class, `the class must be "ok" although the budget is used up: %s`, results[0].Detail)
 	require.Len(t, results[0].Account.Videos, 1)
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }
@@ -373,7 +373,7 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 		"the client key or the client secret is missing":                              func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
 		"the refresh token is missing":                                                func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
 		"the option Tokens is required":                                               func(o *tiktok.DisplayOptions) { o.Tokens = nil },
-		"the options Client and Now are required":                                     func(o *tiktok.DisplayOptions) { o.Now = nil },
+		"the options \"Client\" and \"Now\" are required":                             func(o *tiktok.DisplayOptions) { o.Now = nil },
 		`must be an http or https address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good

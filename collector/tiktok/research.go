@@ -92,7 +92,7 @@ func (r *Research) NeedsHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns how many targets like t one call can request: 100 videos or 1 account. It returns false if the source cannot fetch the
+// Serves returns the size of the largest batch for a target: 100 for a video, 1 for an account. It returns false if the source cannot fetch the
 // target.
 //
 // The id of a video must contain the upload time, because a query needs it. An account must have a handle and no id. The API's profiles
@@ -169,7 +169,7 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {
 		return nil, &source.Failure{Class: source.BadRequest,
-			Detail: fmt.Sprintf("%d targets and %d calls in one batch: the Research API accepts up to %d videos or one account, and 2 calls", len(batch), len(calls), researchBatch)}
+			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 2)", len(batch), researchBatch, len(calls))}
 	}
 	if account {
 		got, err := r.fetchProfile(ctx, budget, batch[0])
@@ -181,7 +181,7 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	}
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video whose id contains an upload time"}
+		results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "the target is not a TikTok video, or its id contains no upload time"}
 	}
 	queries := r.splitIntoQueries(batch)
 	left := calls[0].Units
@@ -228,7 +228,7 @@ func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q qu
 		case err != nil && (requests == 1 || ctx.Err() != nil):
 			return videos{}, requests, r.withBudgetName(err)
 		case err != nil:
-			all.incomplete = "not on the pages before this error: " + err.Error()
+			all.incomplete = "the received pages do not contain the video, and the request for the next page failed: " + err.Error()
 			return all, requests, nil //nolint:nilerr // all.incomplete contains the error
 		case requests == 1:
 			all = found
@@ -295,7 +295,7 @@ func (r *Research) withBudgetName(err error) error {
 func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
-		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "the target is not a TikTok account, or its handle is not known"}, nil
 	}
 	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.BadRequest {

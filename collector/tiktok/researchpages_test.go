@@ -17,9 +17,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// newPagedSource starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, the
-// server answers the page with this number and all later pages with an error. A request for a later page must contain the cursor and the
-// search id of the page before it.
+// newPagedSource starts a test server and returns a source for it. The server's pages have the given number of rows. The first page has the
+// number 0. If failingPage is not 0, the page with this number and all later pages fail. A request for a later page must contain the
+// cursor and the search id of the previous page.
 func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -65,12 +65,12 @@ func TestResearch_requestsNoMorePagesThanPlanned(t *testing.T) {
 		rows, fails         int
 		planned, made, lost int
 	}{
-		"one page":                           {"2026-03-01", 100, 0, 3, 1, 0},
-		"two pages":                          {"2026-03-01", 60, 0, 3, 2, 0},
-		"as many pages as reserved requests": {"2026-03-01", 34, 0, 3, 3, 0},
-		"more pages than reserved requests":  {"2026-03-01", 30, 0, 3, 3, 10},
-		"failure of a later page":            {"2026-03-01", 40, 1, 3, 2, 60},
-		"two queries, each of two pages":     {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
+		"one page":                             {"2026-03-01", 100, 0, 3, 1, 0},
+		"two pages":                            {"2026-03-01", 60, 0, 3, 2, 0},
+		"three pages, three reserved requests": {"2026-03-01", 34, 0, 3, 3, 0},
+		"four pages, three reserved requests":  {"2026-03-01", 30, 0, 3, 3, 10},
+		"failure of a later page":              {"2026-03-01", 40, 1, 3, 2, 60},
+		"two queries, each of two pages":       {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
 		"two queries; the budget has too few requests for the second query": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	return defaultClass
 }
 
-// ctxMutex is a mutex. Its method lock stops waiting if a context is cancelled.
+// ctxMutex is a mutex. A call that waits for the mutex returns if its context is cancelled.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }

@@ -224,7 +224,7 @@ func TestTokens_areUsedEvenIfTheyCannotBeStored(t *testing.T) {
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchVideo(t.Context(), d))
-	require.Equal(t, 1, i.countExchanges(), "the token must not be exchanged again before it is stored")
+	require.Equal(t, 1, i.countExchanges(), "there must be no second exchange before the new token is stored")
 	kept.away.Store(false)
 	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 2, i.countExchanges())

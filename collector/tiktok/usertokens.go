@@ -57,8 +57,8 @@ type unsavedTokens struct {
 	sealed []byte
 }
 
-// newUserTokens returns the tokens of a login. TikTok returned the first refresh token of the login when the owner of the account logged
-// in. The tokens are stored in the given store.
+// newUserTokens returns the userTokens of one login. firstRefreshToken is the token that TikTok returned when the owner of the account logged
+// in. It identifies the login. The later tokens of the login are kept in tokenStore.
 func newUserTokens(a app, firstRefreshToken string, tokenStore TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + firstRefreshToken))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: tokenStore, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: firstRefreshToken}}

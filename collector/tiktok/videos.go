@@ -36,7 +36,7 @@ func handleOf(t source.Target) string {
 // videos is the decoded answer of a call for videos.
 type videos struct {
 	byID map[string]source.Result // maps a video id to the result for the video; Result.Target is not set
-	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if there is no such reason.
+	// incomplete says why the answer may lack existing videos. It is "" if the answer is complete.
 	incomplete string
 	noList     bool // true if the answer has no list of videos
 	more       bool // true if more pages follow this page

@@ -53,7 +53,7 @@ func (j Jobs) RunDueJobsIfClockIsPlausible(ctx context.Context) error {
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
 		return err
 	}
-	j.Logger.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
+	j.Logger.WarnContext(ctx, "no data is deleted now: the clock may be wrong", "error", err)
 	select {
 	case <-ctx.Done():
 	case <-time.After(retryDelay):

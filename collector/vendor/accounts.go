@@ -27,8 +27,8 @@ func (l *List) wantedEntries(required int) int {
 	return max(required, l.Fresh, l.Page)
 }
 
-// unitsForEntries returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
-// result is from 1 to MaxUnits.
+// unitsForEntries returns how many units of a list to request in one call, in order to get the given number of entries. A unit is a group of
+// l.Page entries. The result is from 1 to l.MaxUnits.
 func (l *List) unitsForEntries(entries int) int {
 	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
@@ -132,8 +132,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// accountResult returns the result for an account. It reads the first of the items, which are the JSON objects in the answer with the
-// profile. requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
+// accountResult returns the result for an account. Each item is a JSON object with a profile, and only the first item is read.
+// requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
 // source.HandleReusedResult.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
@@ -163,7 +163,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReusedResult(t, false) // false means "not from the sandbox"; the caller sets the right value
+		return source.HandleReusedResult(t, false) // the caller sets the field Sandbox of the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.needsHandle() && f.Username != nil &&

@@ -115,7 +115,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"a list of which each call returns one page": {
+		"a list with one page per call": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -317,8 +317,8 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 		"a list whose member `fresh` is above 1000":                       {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
 		"a list entry without id":                                         {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
 		"a list entry with a field that only videos have":                 {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
-		"a list whose member `more` has an empty path":                    {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
-		"a list with the member `query`, but without the member `path`":   {`"path": "/l/{id}", `, ``, "calls[0].list.path must be set if method, query, body, next, more or max_units is set"},
+		"a list whose member `more` has an empty path":                    {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a simple gjson path such as data.items"},
+		"a list with the member `query`, but without the member `path`":   {`"path": "/l/{id}", `, ``, `calls[0].list.path must be set if "method", "query", "body", "next", "more" or "max_units" is set`},
 		"an unknown member":                                               {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
 	} {
 		t.Run(name, func(t *testing.T) {

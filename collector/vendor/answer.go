@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited", or "split" if the call had too many targets. The first matching
-// rule of the vendor description gives the class. If no rule matches, or if the answer is not JSON (parsedBody is then the zero Result),
-// the HTTP status gives the class.
+// classOf returns the class of an answer, such as "gone" or "rate_limited". If the call had too many targets, the class is "split". The
+// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives the class. If the answer is not
+// JSON, parsedBody is the zero Result, and no rule matches.
 //
-// isSourceRefusal is true if the answer proves that the vendor refused the credential. A status of 403 proves this only together with a
-// condition on the body, because vendors also return 403 if the platform refuses one target.
+// isSourceRefusal is true if the answer proves that the vendor refused the credential. The status 403 alone is no proof, because vendors
+// also return 403 if the platform refuses one target. With the status 403, a rule must also have found the refusal in the body.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {
@@ -27,7 +27,7 @@ func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSo
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
 	}
-	return string(fetch.ClassOf(status, isJSON)), fetch.MeansRefusedCredential(status)
+	return string(fetch.ClassOf(status, isJSON)), fetch.IsCredentialRefusal(status)
 }
 
 // errorText returns the error text in an answer: the first text at one of the paths in c.Message, or "" if there is none.

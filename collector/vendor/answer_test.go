@@ -146,7 +146,7 @@ func FuzzDecodeAnswers(f *testing.F) {
 	requested := []string{"7382991827364555321", "7561000000000000001", "DHtWpRvMBiw", "kJ4_q-Zx9W0", "845589071817523"}
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	var configs []Config
-	for _, name := range Shipped() {
+	for _, name := range BuiltInVendorNames() {
 		config, err := Load(name)
 		require.NoError(f, err)
 		configs = append(configs, config)

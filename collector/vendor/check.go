@@ -69,7 +69,7 @@ func (c Config) check() error {
 	for i, l := range c.Limits {
 		memberPath := fmt.Sprintf("limits[%d]", i)
 		if l.Name == "" || names[l.Name] {
-			p.add(memberPath+".name", "must be a unique name, not %q", l.Name)
+			p.add(memberPath+".name", "must be a name that no other limit has, not %q", l.Name)
 		}
 		names[l.Name] = true
 		if l.Calls < 1 {
@@ -103,7 +103,7 @@ func checkBase(p *problems, memberPath, baseURL string) {
 // checkPeriod adds an error if period is not minute, hour, day or month.
 func checkPeriod(p *problems, memberPath string, period Period) {
 	if !slices.Contains([]Period{"minute", "hour", "day", "month"}, period) {
-		p.add(memberPath, "must be minute, hour, day or month, not %q", period)
+		p.add(memberPath, `must be "minute", "hour", "day" or "month", not %q`, period)
 	}
 }
 
@@ -113,7 +113,7 @@ var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 // inside the answer, without a limit on the nesting of this text. Alternative.Inside is the safe way to read such a text.
 func checkPath(p *problems, memberPath, gjsonPath string) {
 	if notPlain.MatchString(gjsonPath) {
-		p.add(memberPath, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", gjsonPath)
+		p.add(memberPath, "must be a simple gjson path such as data.items, without modifiers, pipes and multipaths, not %q", gjsonPath)
 	}
 }
 
@@ -125,7 +125,7 @@ func (w When) check(p *problems, memberPath string) {
 // check adds an error for each invalid member of the rule. memberPath is the rule's place in the vendor description, such as "rules[0]".
 func (r Rule) check(p *problems, memberPath string) {
 	if len(r.Status) == 0 && r.When == nil {
-		p.add(memberPath, "must have status or when")
+		p.add(memberPath, `must have "status" or "when"`)
 	}
 	for _, status := range r.Status {
 		if status < 100 || status > 599 {
@@ -137,33 +137,33 @@ func (r Rule) check(p *problems, memberPath string) {
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(memberPath+".and", "is only possible together with when")
+			p.add(memberPath+".and", `is only possible together with "when"`)
 		}
 		r.And.check(p, memberPath+".and")
 	}
 	class := source.Class(r.Class)
 	if r.Class != split && !slices.Contains(sourceClasses, class) && !slices.Contains(targetClasses, class) {
-		p.add(memberPath+".class", "must be %s, not %q", words.Or(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
+		p.add(memberPath+".class", "must be %s, not %q", words.JoinWithOr(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
 	}
 }
 
 // check adds an error for each invalid member of the call. memberPath is the call's place in the vendor description, such as "calls[0]".
 func (c Call) check(p *problems, memberPath string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
-		p.add(memberPath+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
+		p.add(memberPath+".platform", "must be %s, not %q", words.JoinWithOr(link.Platforms), c.Platform)
 	}
 	if c.Batch.Size < 0 || c.Batch.Size > maxBatch {
 		p.add(memberPath+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
 	}
 	checkItems(p, memberPath, c.Items, c.Unwrap)
 	if c.Missing != "" && c.Missing != source.Gone && c.Missing != source.Temporary {
-		p.add(memberPath+".missing", "must be gone or temporary, not %q", c.Missing)
+		p.add(memberPath+".missing", `must be "gone" or "temporary", not %q`, c.Missing)
 	}
 	for i, s := range c.States {
 		at := fmt.Sprintf("%s.states[%d]", memberPath, i)
 		s.When.check(p, at)
 		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
-			p.add(at+".class", "must be %s, not %q", words.Or(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
+			p.add(at+".class", "must be %s, not %q", words.JoinWithOr(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
 		}
 	}
 	switch c.Kind {
@@ -186,14 +186,14 @@ func (c Call) checkVideos(p *problems, memberPath string) {
 		}
 	}
 	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
-		p.add(memberPath+".match", "must have id, link or sole")
+		p.add(memberPath+".match", `must have "id", "link" or "sole"`)
 	}
 	if c.Match.Sole && c.maxTargets() > 1 {
 		p.add(memberPath+".match.sole", "is only possible if batch.size is 1, not %d", c.maxTargets())
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
-			p.add(memberPath+".hidden_when_absent", "must name counts in fields, not %q", name)
+			p.add(memberPath+".hidden_when_absent", `contains %q, which is not a count in "fields"`, name)
 		}
 	}
 	if c.List != nil {
@@ -233,7 +233,7 @@ func (c Call) checkAccount(p *problems, memberPath string) {
 		field.check(p, memberPath+".fields."+name, name, accountFacts)
 	}
 	if len(c.Fields["account_id"]) == 0 && len(c.Fields["username"]) == 0 {
-		p.add(memberPath+".fields", "must have account_id or username")
+		p.add(memberPath+".fields", `must have "account_id" or "username"`)
 	}
 	known := accountPlaceholders
 	if c.List != nil && c.List.Path == "" {
@@ -251,7 +251,7 @@ func (l List) check(p *problems, memberPath string) {
 	if l.Path != "" {
 		l.Request.check(p, memberPath, listPlaceholders)
 	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
-		p.add(memberPath+".path", "must be set if method, query, body, next, more or max_units is set")
+		p.add(memberPath+".path", `must be set if "method", "query", "body", "next", "more" or "max_units" is set`)
 	}
 	checkItems(p, memberPath, l.Items, l.Unwrap)
 	if l.Page < 1 || l.Page > fetch.MaxItems {
@@ -306,7 +306,7 @@ func (c Call) checkBatch(p *problems, memberPath string) {
 		return
 	}
 	if placeholder.MatchString(c.Path) {
-		p.add(memberPath+".path", "cannot have a placeholder in a batch")
+		p.add(memberPath+".path", "must not have a placeholder if batch.size is larger than 1")
 	}
 	for _, q := range c.Query {
 		if c.Batch.Join == "" && placeholder.MatchString(q.Value) {
@@ -363,7 +363,7 @@ func (r Request) check(p *problems, memberPath string, allowed placeholders) {
 func (known placeholders) check(p *problems, memberPath, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
-			p.add(memberPath, "has the unknown placeholder %s; use %s", f, words.Or(known))
+			p.add(memberPath, "has the unknown placeholder %s; use %s", f, words.JoinWithOr(known))
 		}
 		identifies = identifies || slices.Contains(known[:3], f)
 	}

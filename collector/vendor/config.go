@@ -52,8 +52,9 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives the class of an answer that is JSON, such as "gone" or "rate_limited". The rule matches if Status contains the HTTP status and
-// both conditions, When and And, are true. A condition that is not set counts as true.
+// Rule gives a class, such as "gone" or "rate_limited", to each JSON answer that matches the rule. An answer matches if Status contains its
+// HTTP status, and both conditions, When and And, are true. An empty Status matches every HTTP status. A condition
+// that is not set is true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
@@ -68,7 +69,7 @@ type State struct {
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// When is a condition on the value at Path in a JSON value. If OneOf and Contains are empty, the condition is true if the value exists and
+// A When is a condition on the value at Path in a JSON value. If OneOf and Contains are empty, the condition is true if the value exists and
 // is not null. If OneOf and Contains are both set, the value must satisfy both.
 type When struct {
 	Path     string   `json:"path"`
@@ -94,8 +95,8 @@ type Request struct {
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// Details is true if this call is used only for targets of which the collector does not know all data yet (NeedDetails). Other targets
-	// then use a later Call of the vendor description, which has larger batches but returns less data.
+	// If Details is true, this call is used for targets whose details, such as the title, are needed (Target.NeedDetails). All other targets
+	// use a later Call of the vendor description, which has larger batches but returns less data.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
@@ -120,20 +121,18 @@ type Call struct {
 	List *List `json:"list,omitempty"`
 }
 
-// List describes how to request the list of an account's newest videos. Its request can contain the placeholders {id}, {link} and {handle},
-// whose values come from the profile. It can also contain {cursor} (where the page begins), {units} (how many units of Page entries to
-// return) and {count} (how many entries are wanted in total). A query parameter with {cursor} is left out for the first page, because this
-// page has no cursor.
+// List describes how to request the list of an account's newest videos. The request can contain these placeholders: {id}, {link} and
+// {handle} from the profile, {cursor} for the position of the page, {units} for the length of the page, and {count} for the total number of
+// wanted entries. A query parameter with {cursor} is left out for the first page.
 type List struct {
 	// Request is the request for a page of the list. If Request has no Path, the list is in the same answer as the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries on a page. If a call can choose the length of its page with {units}, Page is the number of entries in
-	// one unit.
+	// Page is the number of entries in one unit of the list. If the request contains {units}, this placeholder is the number of units on the
+	// page. Otherwise a page is one unit.
 	Page int `json:"page"`
-	// MaxUnits is the largest number of units of Page entries in one call. It is required if the request contains {units}, and must be 0
-	// otherwise.
+	// MaxUnits is the largest value of {units} in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
@@ -165,8 +164,8 @@ type Batch struct {
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
-	// Sole is true if the only item of an answer belongs to the only requested target, even if the item has a different id. Some vendors
-	// return an id that differs from the id in the link.
+	// If Sole is true, and an answer has exactly one item, this item belongs to the requested target. The id in the item is then not compared,
+	// because some vendors return an id that differs from the id in the link. Sole requires that a call requests one target.
 	Sole bool `json:"sole,omitempty"`
 }
 
@@ -214,8 +213,8 @@ var shipped embed.FS
 
 var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// Shipped returns the names of the vendors whose descriptions are built into the program.
-func Shipped() []string {
+// BuiltInVendorNames returns the names of the vendors whose descriptions are built into the program.
+func BuiltInVendorNames() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {
 		return nil // this case cannot occur, because the directory is embedded
@@ -227,7 +226,7 @@ func Shipped() []string {
 	return names
 }
 
-// Load returns the description of a vendor's API. nameOrPath is one of the names that Shipped returns, or the path of a JSON file. If the
+// Load returns the description of a vendor's API. nameOrPath is one of the names that BuiltInVendorNames returns, or the path of a JSON file. If the
 // description has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
@@ -235,7 +234,7 @@ func Load(nameOrPath string) (Config, error) {
 	if shippedName.MatchString(nameOrPath) {
 		text, err = shipped.ReadFile(path.Join("configs", nameOrPath+".json"))
 		if err != nil {
-			return Config{}, fmt.Errorf("vendor: unknown vendor %q; use %s, or the path of a JSON file", nameOrPath, strings.Join(Shipped(), ", "))
+			return Config{}, fmt.Errorf("vendor: unknown vendor %q; use %s, or the path of a JSON file", nameOrPath, strings.Join(BuiltInVendorNames(), ", "))
 		}
 	} else if text, err = os.ReadFile(nameOrPath); err != nil { //nolint:gosec // the operator chooses the file
 		return Config{}, fmt.Errorf("vendor: %w", err)

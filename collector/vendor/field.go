@@ -30,12 +30,12 @@ type Alternative struct {
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for booleans. The boolean is true if the value equals one of these texts, or if the value is a list with such an element.
-	// Otherwise it is false.
+	// OneOf is for booleans. The boolean is true if the value is one of the texts in OneOf, or a list with such a text. Otherwise the boolean
+	// is false.
 	OneOf []string `json:"one_of,omitempty"`
 	// NotEmpty is for booleans. The boolean is true for a string or list that is not empty, and false for an empty string or list.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld is for counts. If the value equals one of these texts, the platform hides the count. "null" stands for a JSON null. A value
+	// Withheld is for counts. If the value is one of the texts in Withheld, the platform hides the count. "null" stands for a JSON null. A value
 	// that does not exist is never regarded as hidden.
 	Withheld []string `json:"withheld,omitempty"`
 	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
@@ -132,7 +132,7 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 			units = []string{""}
 		}
 		if !slices.Contains(units, a.Unit) {
-			p.add(memberPath+".unit", "must be %s, not %q", words.Or(quoteTexts(units)), a.Unit)
+			p.add(memberPath+".unit", "must be %s, not %q", words.JoinWithOr(quoteTexts(units)), a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
 			p.add(memberPath, "is not a boolean fact, so it cannot have one_of or not_empty")
@@ -141,7 +141,7 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 			p.add(memberPath, "cannot have both one_of and not_empty")
 		}
 		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "") {
-			p.add(memberPath, "is not a count, so it cannot have withheld, hidden_if or minus")
+			p.add(memberPath, `is not a count, so it cannot have the members "withheld", "hidden_if" or "minus"`)
 		}
 		if a.HiddenIf != nil {
 			a.HiddenIf.check(p, memberPath+".hidden_if")
@@ -360,10 +360,10 @@ func (a Alternative) toBoolean(v gjson.Result) (yes, isBoolean bool) {
 	case a.NotEmpty:
 		return v.Str != "" || v.IsArray() && matchesAnyElement(v, func(gjson.Result) bool { return true }), v.Type == gjson.String || v.IsArray()
 	case a.OneOf != nil && v.IsArray():
-		return matchesAnyElement(v, a.isOneOf), true
+		return matchesAnyElement(v, a.acceptsAsTrue), true
 	case a.OneOf != nil:
 		_, isBoolean = scalarText(v)
-		return a.isOneOf(v), isBoolean
+		return a.acceptsAsTrue(v), isBoolean
 	default:
 		text, _ := scalarText(v)
 		switch strings.ToLower(text) {
@@ -377,7 +377,7 @@ func (a Alternative) toBoolean(v gjson.Result) (yes, isBoolean bool) {
 	}
 }
 
-// matchesAnyElement returns true if the function match accepts at least one element of the JSON list. It does not copy the list.
+// matchesAnyElement returns true if the callback "match" returns true for at least one element of the JSON list. It does not copy the list.
 func matchesAnyElement(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
@@ -386,8 +386,8 @@ func matchesAnyElement(list gjson.Result, match func(gjson.Result) bool) (found 
 	return found
 }
 
-// isOneOf returns true if the text of the JSON value is in OneOf.
-func (a Alternative) isOneOf(v gjson.Result) bool {
+// acceptsAsTrue returns true if OneOf contains the text of the JSON value. The value then means true.
+func (a Alternative) acceptsAsTrue(v gjson.Result) bool {
 	text, ok := scalarText(v)
 	return ok && slices.Contains(a.OneOf, text)
 }

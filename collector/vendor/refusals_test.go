@@ -18,7 +18,7 @@ func invalidParameterBody(parameter, errorType string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + errorType + `"}]}`
 }
 
-func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParameters(t *testing.T) {
+func TestSource_distinguishesInvalidTargetFromInvalidRequest(t *testing.T) {
 	t.Parallel()
 	mira := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
 	link, code := tiktokTarget(pancakes, "mira.cooks"), instagramTarget(reel)

@@ -35,7 +35,7 @@ func TestSource_usesLinkToRequestDetailsAndIDToRequestCounts(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, 50, size, "for a target without an id, Serves must return the largest batch size")
 
-			counts, _ := categoryBatch(t, world, link.TikTok)
+			counts, _ := batchOfAllCategories(t, world, link.TikTok)
 			batch := []source.Target{detailed, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -77,9 +77,9 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	return s, box.World(), box.URL
 }
 
-// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
+func batchOfAllCategories(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
 	var truths []sandbox.VideoTruth
@@ -148,10 +148,10 @@ func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r so
 
 // roundLikeApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
 func roundLikeApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
-	truth.Views = sandbox.RoundLikeTikTok(truth.Views)
+	truth.Views = sandbox.RoundTikTokCount(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {
 		if *count != nil {
-			*count = new(sandbox.RoundLikeTikTok(**count))
+			*count = new(sandbox.RoundTikTokCount(**count))
 		}
 	}
 	if truth.Category == sandbox.Photo {
@@ -174,7 +174,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			t.Run(name+" for "+string(platform), func(t *testing.T) {
 				t.Parallel()
 				s, world, _ := startSandbox(t, name)
-				targets, truths := categoryBatch(t, world, platform)
+				targets, truths := batchOfAllCategories(t, world, platform)
 				size, ok := s.Serves(targets[0])
 				require.True(t, ok)
 				for len(targets) > 0 {
@@ -227,7 +227,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
 				s, world, base := startSandbox(t, name)
-				targets, _ := categoryBatch(t, world, link.TikTok)
+				targets, _ := batchOfAllCategories(t, world, link.TikTok)
 				sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
@@ -243,7 +243,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Run(name+" hostile answers", func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
-			targets, truths := categoryBatch(t, world, link.TikTok)
+			targets, truths := batchOfAllCategories(t, world, link.TikTok)
 			targets = targets[:1] // with only one video, each returned count must be a true count of this video
 			sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range sandbox.HostileVariants {
@@ -267,7 +267,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Run(name+" wrong key", func(t *testing.T) {
 			t.Parallel()
 			_, world, base := startSandbox(t, name)
-			targets, _ := categoryBatch(t, world, link.TikTok)
+			targets, _ := batchOfAllCategories(t, world, link.TikTok)
 			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)

@@ -200,10 +200,10 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 				_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
 				require.ErrorAs(t, err, &f)
 				require.Equal(t, source.Temporary, f.Class)
-				require.False(t, f.OfSource, "the failure must not concern the source, because a target may be the cause")
+				require.False(t, f.OfSource, "OfSource must be false, because a target may be the cause of the failure")
 				size, _ := s.Serves(batch[0])
 				if refusal.single == source.BadRequest {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now", len(batch), want))
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call; for now, a batch has at most %d targets", len(batch), want))
 					require.Equal(t, want, size)
 				} else {
 					require.Contains(t, f.Detail, fmt.Sprintf("a call for %d targets was refused as %s", len(batch), refusal.single))
@@ -297,19 +297,19 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err = vendor.New(config, vendor.Options{})
 	require.EqualError(t, err, "vendor: the key of apify is missing")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y"})
-	require.EqualError(t, err, "vendor: the options Client and Now are required")
+	require.EqualError(t, err, "vendor: the options \"Client\" and \"Now\" are required")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y", BaseURL: "vendor.example/?x=k3y", Client: fetch.New(fetch.Options{}), Now: time.Now})
 	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without query, not "vendor.example/?x=REDACTED"`)
 }
 
-func TestServedForms_haveEveryPlatformAndKindOfTheVendor(t *testing.T) {
+func TestFormsOfFetchableTargets_includesFormOfEveryVendorCall(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"apify", "ensembledata", "sandbox", "scrapecreators"} {
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
-		forms := source.ServedForms([]source.Source{newSource(t, name, "", nil)})
+		forms := source.FormsOfFetchableTargets([]source.Source{newSource(t, name, "", nil)})
 		for _, c := range config.Calls {
-			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "%s has a call for %s %ss", name, c.Platform, c.Kind)
+			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "the vendor %s has a call for this platform and this kind: %s, %s", name, c.Platform, c.Kind)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// smallBatchTime is how long a call requests fewer targets after the vendor refused a call with too many targets.
+	// smallBatchTime is the time for which a reduced batch size applies. The batch size is reduced if a call had too many targets.
 	smallBatchTime = 15 * time.Minute
 	callBudget     = "calls" // name of the budget that counts the calls to a vendor if no limits are configured for the vendor
 )
@@ -61,7 +61,7 @@ func New(config Config, o Options) (*Source, error) {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, errors.New("vendor: the options Client and Now are required")
+		return nil, errors.New("vendor: the options \"Client\" and \"Now\" are required")
 	}
 	if o.BaseURL != "" {
 		config.BaseURL = o.BaseURL
@@ -115,9 +115,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns true if the vendor can fetch the target, and how many such targets one call can request. For a target without an id, it
-// returns the largest number for any target of the same platform and kind.
-func (s *Source) Serves(t source.Target) (int, bool) {
+// Serves returns ok = true if the vendor can fetch the target. batch is then the number of such targets that one call can request. If the
+// target has no id, batch is the largest batch size of all calls for its platform and kind.
+func (s *Source) Serves(t source.Target) (batch int, ok bool) {
 	if t.ExternalID != "" {
 		i := s.callIndexFor(t)
 		if i < 0 {
@@ -340,7 +340,7 @@ func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) 
 		size := s.sizes[callIndex].reduce(len(ids), now)
 		return nil, &source.Failure{
 			Class:  source.Temporary,
-			Detail: fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now: %s", len(ids), size, detail),
+			Detail: fmt.Sprintf("%d targets are too many for one call; for now, a batch has at most %d targets: %s", len(ids), size, detail),
 		}
 	case len(ids) > 1 && slices.Contains(targetClasses, class):
 		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("a call for %d targets was refused as %s: %s", len(ids), class, detail)}

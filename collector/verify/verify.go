@@ -34,7 +34,7 @@ const (
 	suspiciousCountWithoutViews = 10
 	// viewsWithExpectedLikes is a number of views. A video with at least this many views and no likes is suspicious.
 	viewsWithExpectedLikes = 10_000
-	// comparableViews is the number of views below which FindMixedUp does not compare videos, because small numbers are often equal by chance.
+	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
@@ -48,8 +48,8 @@ const (
 const otherVideosViews = "the views of another video"
 
 // Check returns nil if the facts in a result may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it
-// returns the suspicion to store with the target. mixedUp is true if FindMixedUp has found that the result probably contains the views of
-// another video.
+// returns the suspicion to store with the target. mixedUp is true if FindMixedUpResults has found that the result probably contains the
+// views of another video.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -61,8 +61,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// If views once seemed to belong to another video, they stay suspicious while they are implausible. mixedUp may be false this time,
-		// because the other video may not be in this batch.
+		// If the stored suspicion is that the views belong to another video, it stays until the views are plausible. mixedUp does not decide
+		// this, because mixedUp is also false if the other video is missing from the batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -122,7 +122,8 @@ func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 	return ""
 }
 
-// accountSuspicion returns why the facts of an account are suspicious, or "" if they are plausible. t.Views is the stored number of followers.
+// accountSuspicion returns why the facts of an account are suspicious, or "" if they are plausible. For an account, t.Views is
+// the stored number of followers.
 func accountSuspicion(t source.Target, a *source.AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
@@ -130,9 +131,9 @@ func accountSuspicion(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// FindMixedUp returns the indexes of the results that probably contain the views of another video of the batch: two videos have exchanged their
-// views, or one video has a copy of the views of another video. Videos without stored views are not compared.
-func FindMixedUp(batch []source.Target, results []source.Result) map[int]bool {
+// FindMixedUpResults returns the indexes of the results that probably contain the views of another video of the batch. Either two videos have
+// exchanged their views, or one video has a copy of the views of another video. Videos without stored views are not compared.
+func FindMixedUpResults(batch []source.Target, results []source.Result) map[int]bool {
 	type viewCounts struct{ stored, fetched int64 }
 	views := make(map[int]viewCounts, len(batch))
 	for i, r := range results {
@@ -157,8 +158,8 @@ func FindMixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	// Views hardly ever fall. So if one of these videos has lost views, the videos have exchanged their views. If all have gained views, the
-	// growth may be real.
+	// Views hardly ever fall. If the views of one of these videos fell, the source has probably mixed up the videos. If the views of all these
+	// videos rose, the growth may be real.
 	if fell && len(swapped) > 1 {
 		for _, i := range swapped {
 			mixedUp[i] = true

@@ -43,26 +43,26 @@ func TestVideoSuspicion_returnsWhyCountsAreSuspicious(t *testing.T) {
 	}
 }
 
-func TestFindMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
+func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		oldViews, newViews []int64
 		heldBack           []bool
 	}{
-		"two videos, each with the views of the other":           {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
-		"three videos, each with the views of one of the others": {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
-		"one video with a copy of the views of another video":    {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
-		"the views of all videos grow":                           {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
-		"the views of one video grow fast":                       {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"the views of one video fall":                            {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"swapped views of two videos with few views":             {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
-		"the views of two videos grow fast":                      {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
+		"two videos with swapped views":                       {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
+		"three videos whose views are swapped in a circle":    {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
+		"one video with a copy of the views of another video": {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
+		"the views of all videos grow":                        {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
+		"the views of one video grow fast":                    {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"the views of one video fall":                         {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"swapped views of two videos with few views":          {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
+		"the views of two videos grow fast":                   {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
 		batch, results := make([]queue.Target, len(c.oldViews)), make([]source.Result, len(c.oldViews))
 		for i := range c.oldViews {
 			batch[i], results[i] = fetchedTarget(c.oldViews[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.newViews[i]}}
 		}
-		mixedUp := FindMixedUp(batch, results)
+		mixedUp := FindMixedUpResults(batch, results)
 		for i, want := range c.heldBack {
 			require.Equal(t, want, mixedUp[i], "%s: %d", name, i)
 		}
@@ -86,7 +86,7 @@ func TestCheck_swappedViewsOfTwoVideosStaySuspiciousIfOnlyOneVideoIsFetchedAgain
 	require.Nil(t, Check(target, r, false, now.Add(confirmKnownAfter)), "counts that are repeated for long enough must be accepted")
 }
 
-func TestCheck_fallOfFollowersToLessThanAHundredthIsSuspicious(t *testing.T) {
+func TestCheck_suspectsLargeLossOfFollowers(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
 		return Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, now)

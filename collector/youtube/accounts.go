@@ -26,11 +26,11 @@ type name struct{ parameter, value string }
 
 // accountOf returns how to request the channel of a target. It returns false if the target is not a valid YouTube account.
 //
-// The form of the link decides which name it contains:
-//   - /@NAME contains a handle.
-//   - /user/NAME contains a user name. Another channel can have the same name as its handle.
-//   - /c/NAME contains a custom name, which today is usually also the channel's handle.
-//   - /NAME contains a user name or a custom name.
+// The form of the link decides what NAME is:
+//   - /@NAME: a handle.
+//   - /user/NAME: a user name. The handle @NAME can belong to another channel.
+//   - /c/NAME: a custom name, which today is usually also the channel's handle.
+//   - /NAME: a user name or a custom name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -59,8 +59,8 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns how many accounts like t one call of Fetch may request, and false if the account is not valid. An account
-// whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
+// accountBatchSize returns the size of the largest batch in which an account may be fetched. It returns false if the account is not valid.
+// An account whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -148,7 +148,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		if err != nil {
 			return source.Result{}, err
 		}
-		if id = found.onlyID(); id != "" || found.incomplete != "" {
+		if id = found.idOfSingleChannel(); id != "" || found.incomplete != "" {
 			break
 		}
 	}
@@ -163,13 +163,13 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 // channels is the decoded answer of the API method channels.list.
 type channels struct {
 	byID       map[string]source.Result // maps a channel id to the result for the channel; Result.Target and the videos are not set
-	incomplete string                   // reason why a channel that is missing from the answer may still exist; "" if missing channels are gone
+	incomplete string                   // why the answer may lack existing channels; "" if the answer is complete: a missing channel is then gone
 	err        *targetError             // error that concerns only the requested channels, such as a suspended channel; nil if the answer was a success
 	sandbox    bool
 }
 
-// onlyID returns the id of the only channel in an answer, or "" if the answer has no channel.
-func (c channels) onlyID() string {
+// idOfSingleChannel returns the id of the channel in an answer that has at most one channel. It returns "" if the answer has no channel.
+func (c channels) idOfSingleChannel() string {
 	for id := range c.byID {
 		return id
 	}
@@ -243,7 +243,7 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 	}
 	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
-		out.incomplete = "the answer lacks the target, and has an unexpected value of the member kind"
+		out.incomplete = "missing from the answer, whose member \"kind\" has an unexpected value"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

@@ -45,11 +45,11 @@ func channelItem(id, subscribers string) string {
 		"subscriberCount":%s,"hiddenSubscriberCount":false,"videoCount":"3"}}`, id, subscribers)
 }
 
-func uploadList(next string, entries ...string) sourcetest.Reply {
+func playlistPage(next string, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: `{"kind":"youtube#playlistItemListResponse","nextPageToken":` + next + `,"items":[` + strings.Join(entries, ",") + `]}`}
 }
 
-func uploadJSON(id, published string) string {
+func playlistItemJSON(id, published string) string {
 	return fmt.Sprintf(`{"kind":"youtube#playlistItem","id":"VVVrM21Yb","contentDetails":{"videoId":%q,"videoPublishedAt":%q}}`, id, published)
 }
 
@@ -60,7 +60,7 @@ func foundVideo(id string, at time.Time) ingest.FoundVideo {
 func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const third = "aB3dE6gH9jk"
-	first := []string{uploadJSON(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
+	first := []string{playlistItemJSON(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
 	ok := source.AccountFacts{
 		ID: new(mira), Username: new("miracooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen.\nNew every Friday"),
 		Followers: new(int64(1230000)), Private: new(false), Listed: true,
@@ -69,8 +69,8 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		},
 	}
 	profile := sourcetest.Reply{Body: channelList(channelItem(mira, `"1230000"`))}
-	second := uploadList(`null`, uploadJSON(train, "2025-01-31T23:59:59-08:00"))
-	pages := []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, first...), second}
+	second := playlistPage(`null`, playlistItemJSON(train, "2025-01-31T23:59:59-08:00"))
+	pages := []sourcetest.Reply{playlistPage(`"EAAaBlBUOkNESQ"`, first...), second}
 	none := []sourcetest.Reply{{Status: http.StatusNotFound, Body: `{"error":{"code":404,"errors":[{"reason":"playlistNotFound"}]}}`}}
 	closed := []sourcetest.Reply{{Status: http.StatusForbidden, Body: `{"error":{"code":403,"errors":[{"reason":"playlistItemsNotAccessible"}]}}`}}
 	bare := source.AccountFacts{ID: new(mira), Username: new(mira), Private: new(false), Listed: true}
@@ -89,9 +89,9 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.Foreign:        {Profile: sourcetest.Reply{Body: channelList(channelItem("UCz8RrW4eYtN1uXb6KqLcM2g", `"1"`))}, Class: source.Temporary},
 		sourcetest.PrivateAccount: {Profile: profile, Pages: closed, Class: source.OK, Account: &unlisted},
 		sourcetest.Empty:          {Profile: profile, Pages: none, Class: source.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], uploadList(`null`, uploadJSON(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
-		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
-		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{uploadList(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
+		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], playlistPage(`null`, playlistItemJSON(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
 	}
 	for c, refusal := range refusalAnswers(t, youtube.BudgetCommon) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
@@ -138,7 +138,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 			batch := []source.Target{accountTarget(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
-			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each name, and one for a page of uploads")
+			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each request by name, and one unit for a page of uploads")
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.Gone, results[0].Class)
@@ -152,7 +152,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 				_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 				return
 			}
-			_, _ = w.Write([]byte(uploadList(`"next"`, uploadJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
+			_, _ = w.Write([]byte(playlistPage(`"next"`, playlistItemJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
 		})
 		s := newSource(t, base, nil)
 		known := accountTarget(t, "https://www.youtube.com/@old.handle", 0)
@@ -160,7 +160,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Account.Username, "the result must have the new handle of the account")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "no page of uploads after the first one may be requested")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "the source must not request a second page of uploads")
 	})
 }
 
@@ -281,7 +281,7 @@ func TestSource_returnsAccountsFetchedBeforeFailure(t *testing.T) {
 		case strings.Contains(r.URL.RawQuery, rails[2:]):
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			_, _ = w.Write([]byte(uploadList(`null`, uploadJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
+			_, _ = w.Write([]byte(playlistPage(`null`, playlistItemJSON(pancakes, "2026-10-03T17:04:11Z")).Body))
 		}
 	})
 	s := newSource(t, base, nil)
@@ -302,7 +302,7 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 			return
 		}
 		page++
-		_, _ = w.Write([]byte(uploadList(fmt.Sprintf(`"page %d"`, page), uploadJSON(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
+		_, _ = w.Write([]byte(playlistPage(fmt.Sprintf(`"page %d"`, page), playlistItemJSON(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
 	})
 	s := newSource(t, base, nil)
 	deep := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 5000)}

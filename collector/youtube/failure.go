@@ -71,7 +71,7 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.MeansRefusedCredential(res.Status)
+	f.OfSource = fetch.IsCredentialRefusal(res.Status)
 	reason, known := "", false
 	if jsonErr != nil {
 		f.Detail += ": " + jsonErr.Error()

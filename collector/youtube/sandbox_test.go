@@ -24,9 +24,9 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), box.URL
 }
 
-// categoryBatch returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
+// batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
+func batchOfAllCategories(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var batch []source.Target
 	var truths []sandbox.VideoTruth
@@ -71,7 +71,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, world, _ := startSandbox(t)
-			batch, truths := categoryBatch(t, world, details)
+			batch, truths := batchOfAllCategories(t, world, details)
 			for _, plan := range s.Plan(batch) {
 				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 				require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t)
-			batch, _ := categoryBatch(t, world, true)
+			batch, _ := batchOfAllCategories(t, world, true)
 			sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
 			for _, plan := range s.Plan(batch) {
 				for range 2 {
@@ -135,7 +135,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
-		batch, truths := categoryBatch(t, world, false)
+		batch, truths := batchOfAllCategories(t, world, false)
 		batch = batch[:1] // with only one video, each returned count must be a true count of this video
 		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range sandbox.HostileVariants {
@@ -156,7 +156,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Run("wrong key", func(t *testing.T) {
 		t.Parallel()
 		_, world, base := startSandbox(t)
-		batch, _ := categoryBatch(t, world, true)
+		batch, _ := batchOfAllCategories(t, world, true)
 		s := newSource(t, base+"/youtube/", nil)
 		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var f *source.Failure

@@ -22,7 +22,7 @@ const (
 // videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
 	byID map[string]source.Result // maps a video id to the result for the video; Result.Target is not set
-	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if a missing video is deleted or
+	// incomplete says why the answer may lack existing videos. It is "" if the answer is complete: a missing video is then deleted or
 	// private.
 	incomplete string
 	sandbox    bool
@@ -110,7 +110,7 @@ func decodeVideos(body []byte, wantedKind string, requested []string, now time.T
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != wantedKind {
-		out.incomplete = "the answer lacks the target, and has an unexpected value of the member kind"
+		out.incomplete = "missing from the answer, whose member \"kind\" has an unexpected value"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

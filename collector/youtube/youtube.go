@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // embeds the time zones, because the quotas end at midnight in Pacific time and time zone files may not be installed
+	_ "time/tzdata" // embeds the time zone data: the quotas end at midnight in California, and the system may have no time zone files
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
@@ -83,7 +83,7 @@ func New(o Options) (*Source, error) {
 		return nil, errors.New("youtube: the API key is missing")
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, errors.New("youtube: the options Client and Now are required")
+		return nil, errors.New("youtube: the options \"Client\" and \"Now\" are required")
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil {
@@ -159,11 +159,11 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns how many targets like t one call of Fetch can request. It returns false if the target is not a YouTube video or account
-// with a valid id or name.
+// Serves returns the size of the largest batch in which a target can be fetched. It returns false if the target is not a YouTube video or
+// account with a valid id or name.
 //
-// The number is 50 for videos, and for accounts whose channel id is known and whose uploads need only one page. It is 1 for all other
-// accounts.
+// The size is 50 for videos, and for accounts whose channel id is known and whose uploads need only one page. All other accounts are fetched
+// alone.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -182,12 +182,9 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two plans for a batch of videos, the preferred one first: one calls videos.list, and the other calls batchGetStats, which
-// has its own budget. videos.list is preferred if details are needed, or if an earlier fetch of a video failed. If details are needed,
-// the plan with videos.list has a second unit, for the handles of the channels. While YouTube refuses batchGetStats, Plan returns only
-// the plan with videos.list.
-//
-// For a batch of accounts, Plan returns one plan, which has the maximum number of units that the accounts can cost.
+// Plan returns the possible plans for a batch, the preferred plan first. Videos have a plan with videos.list and a plan with batchGetStats.
+// While YouTube refuses batchGetStats, there is only the plan with videos.list. Accounts have one plan, with the maximum number of units that
+// the batch can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
@@ -199,7 +196,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 		details, retry = details || t.NeedDetails, retry || t.Attempts > 0
 	}
 	if details {
-		list[0].Units = 2
+		list[0].Units = 2 // the second unit is for the handles of the channels
 	}
 	switch {
 	case s.isStatsRefused():
@@ -223,7 +220,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	if len(batch) > batchSize || len(calls) != 1 {
 		return nil, &source.Failure{
 			Class:  source.BadRequest,
-			Detail: fmt.Sprintf("%d targets and %d calls in one batch: youtube accepts up to %d targets and 1 call", len(batch), len(calls), batchSize),
+			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
 	if areAccounts(batch) {

@@ -302,7 +302,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.BadRequest, f.Class)
-		require.Equal(t, "51 targets and 1 calls in one batch: youtube accepts up to 50 targets and 1 call", f.Detail)
+		require.Equal(t, "targets in the batch: 51 (must be at most 50); planned calls: 1 (must be 1)", f.Detail)
 	})
 }
 
@@ -377,7 +377,7 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 			require.Len(t, s.Plan(batch), 2, "batchGetStats must be called again after the pause")
 		})
 	}
-	t.Run("does not call videos.list instead of batchGetStats if the key is refused", func(t *testing.T) {
+	t.Run("does not use videos.list as a fallback if the key is refused", func(t *testing.T) {
 		t.Parallel()
 		web := startServer(t, map[string]http.Handler{"videos:batchGetStats": fileHandler(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
@@ -487,7 +487,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
 	_, err = youtube.New(youtube.Options{APIKey: "k"})
-	require.EqualError(t, err, "youtube: the options Client and Now are required")
+	require.EqualError(t, err, "youtube: the options \"Client\" and \"Now\" are required")
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"youtube.googleapis.com", "ftp://x/", "https://", "https://x/?a=b", "https://x/#a", "://"} {
 		_, err := youtube.New(youtube.Options{APIKey: "k", BaseURL: base, Client: client, Now: time.Now})

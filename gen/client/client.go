@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request, without those for which maxKeyWait holds
+	maxRetries = 4                // maximum number of repetitions of one request; repetitions because its Idempotency-Key is in use do not count
 	maxWait    = 90 * time.Second // longest wait before a repetition
 	maxKeyWait = 90 * time.Second // longest time in which one request is repeated because its Idempotency-Key is in use
 )
@@ -155,13 +155,13 @@ func optional[T comparable](value T) *T {
 // retrying is a transport that repeats failed requests.
 type retrying struct{ next http.RoundTripper }
 
-// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times. While an earlier
-// attempt with the same Idempotency-Key runs or was interrupted, RoundTrip instead repeats it for up to maxKeyWait. A request whose body can be
-// read only once is not repeated.
+// RoundTrip sends a request, and repeats the request in two cases. If the request fails and another attempt may help, RoundTrip repeats it up to
+// maxRetries times. If an earlier request with the same Idempotency-Key still runs or was interrupted, RoundTrip repeats the new request for up to
+// maxKeyWait. A request whose body can be read only once is not repeated.
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
-	var keyWait time.Duration // sum of the waits because the key was in use
+	var keyWait time.Duration // total time of the waits for an Idempotency-Key that was in use
 	keyRetries := 0           // number of these waits
 	for attempt := 0; ; attempt++ {
 		own := r.Clone(r.Context())

@@ -93,7 +93,7 @@ func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 func (g *goGenerator) writeOperation(o *operation) error {
 	name := ""
 	for known := range g.senders {
-		if strings.EqualFold(known, o.id) { // the name differs in case: oapi-codegen writes ID for Id
+		if strings.EqualFold(known, o.id) { // the names can differ in upper and lower case: oapi-codegen writes ID for Id
 			name = known
 		}
 	}

@@ -117,14 +117,14 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
 	}
 	o.result = resultSchema(op)
-	if hasCursor && !hasNoLastPage(o.result) {
+	if hasCursor && !isEndlessList(o.result) {
 		o.entry = o.result.Value.Properties["data"].Value.Items
 	}
 	return o
 }
 
-// hasNoLastPage returns true for a list at whose end new entries are added. The member next_cursor of such a list is never null.
-func hasNoLastPage(result *openapi3.SchemaRef) bool {
+// isEndlessList reports whether a list has no last page: its member next_cursor is never null, because new entries are added at its end.
+func isEndlessList(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable
 }

@@ -188,7 +188,7 @@ class ReelTally(Client):
 		arguments := slices.Clone(o.pathParams)
 		for _, p := range o.query {
 			switch p.name {
-			case "page": // the method for all pages has no page number, because it requests the pages by cursor
+			case "page": // the method that reads all pages requests them by cursor, so it has no parameter for a page number
 				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
 			case "cursor":
 				arguments = append(arguments, "cursor=after")

@@ -1,4 +1,4 @@
-// Package words formats lists of values and durations for sentences in messages.
+// Package words turns lists and durations into text for messages.
 package words
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Or returns the values as a list for a sentence, for example "7, 30 or 90".
-func Or[T any](values []T) string {
+// JoinWithOr joins the values with commas and the word "or", for example "7, 30 or 90".
+func JoinWithOr[T any](values []T) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
 		texts[i] = fmt.Sprint(v)

@@ -9,15 +9,15 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-func TestOr_joinsValuesWithCommasAndTheWordOr(t *testing.T) {
+func TestJoinWithOr_returnsListForSentence(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, words.Or([]int{}))
-	require.Equal(t, "7", words.Or([]int{7}))
-	require.Equal(t, "ok or failing", words.Or([]string{"ok", "failing"}))
-	require.Equal(t, "7, 30 or 90", words.Or([]int32{7, 30, 90}))
+	require.Empty(t, words.JoinWithOr([]int{}))
+	require.Equal(t, "7", words.JoinWithOr([]int{7}))
+	require.Equal(t, "ok or failing", words.JoinWithOr([]string{"ok", "failing"}))
+	require.Equal(t, "7, 30 or 90", words.JoinWithOr([]int32{7, 30, 90}))
 }
 
-func TestDuration_isWrittenInDaysOrWithoutZeroParts(t *testing.T) {
+func TestDuration_returnsShortText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"192h": "8d", "-24h": "-1d", "36h": "36h", "90m": "1h30m", "10m": "10m", "1h0m5s": "1h0m5s", "100s": "1m40s", "0": "0s"} {
 		d, err := time.ParseDuration(text)

@@ -23,14 +23,15 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server listens at this address")
 
-// Internet simulates the internet. At the address PublicAddress(), a simulated server answers the requests for all hosts. Dial connects to
-// all other addresses over the real network. So a forbidden connection to this machine really happens, and Inside counts it.
+// Internet simulates the internet. For the address PublicAddress(), Dial connects to a simulated server, which answers the requests for all
+// hosts. For all other IP addresses, Dial makes real connections. So if the tested code wrongly connects to this machine, Listener counts
+// the connection.
 type Internet struct {
 	*NameServer
 
 	Authority *Authority
-	// Inside counts the connections to addresses of this machine. The tested code must not make any such connection.
-	Inside *LocalListener
+	// Listener counts the connections to addresses of this machine. The tested code must not make any such connection.
+	Listener *LocalListener
 
 	secure *httptest.Server // the simulated server, whose address is PublicAddress()
 	mu     sync.Mutex
@@ -41,7 +42,7 @@ type Internet struct {
 // Host names are resolved as in AttackerZone: a host for which isPublic returns true has the address of the simulated server.
 func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Handler) *Internet {
 	t.Helper()
-	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
+	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Listener: NewLocalListener(t)}
 	n.secure = httptest.NewUnstartedServer(handler)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
@@ -69,8 +70,8 @@ func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn,
 // PublicAddress returns the "ip:port" of the simulated server. It is the only address that the tested code may dial.
 func PublicAddress() string { return net.JoinHostPort(Public.String(), "443") }
 
-// Dialed returns the addresses that Dial was called with, sorted and without duplicates.
-func (n *Internet) Dialed() []string {
+// DialedAddresses returns the addresses with which Dial was called, sorted and without duplicates.
+func (n *Internet) DialedAddresses() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(n.dialed)))
@@ -87,13 +88,13 @@ func (n *Internet) Connections() int {
 // also requires that isAllowed returns true for every host that was looked up.
 func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, isAllowed func(host string) bool) {
 	t.Helper()
-	for _, address := range n.Dialed() {
+	for _, address := range n.DialedAddresses() {
 		require.Equal(t, PublicAddress(), address)
 	}
-	for _, host := range n.Asked() {
+	for _, host := range n.LookedUpHosts() {
 		require.True(t, isAllowed(host), "the host %q must not be looked up", host)
 	}
-	require.Zero(t, n.Inside.CountConnections(t), "the tested code must not connect to this machine")
+	require.Zero(t, n.Listener.CountConnections(t), "the tested code must not connect to this machine")
 }
 
 // LocalListener is a TCP listener at all addresses of this machine. It counts the connections that it accepts, and closes each of them

@@ -17,23 +17,24 @@ var linksFile string
 // constant is the name of the check that must refuse the link, or Platform if no check refuses it.
 type Link struct {
 	URL string
-	// Caller is the name of the check that refuses the link if a caller of the API sends it.
-	Caller string
-	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
-	Redirect string
-	// Dialer is the name of the check that refuses the link if a program passes it to outbound.Guard without other checks.
-	Dialer string
+	// RequestCheck is the name of the check that must refuse an API request with the link.
+	RequestCheck string
+	// RedirectCheck is the name of the check that must refuse a redirect to the link.
+	RedirectCheck string
+	// DialCheck is the name of the check that must refuse an HTTP request to the link. The tests send this request
+	// directly, without an earlier check of the link.
+	DialCheck string
 }
 
 // The names of the checks. The comment on each name says why the check refuses a link. Only Platform is not a check: it means that the link
 // is not refused.
 const (
 	Parse        = "parse"        // the text is not a web address
-	Name         = "name"         // the URL has a host or a port to which links may not lead
+	Name         = "name"         // the host or the port of the URL is not allowed
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host is a subdomain of a platform, but DNS does not resolve it
-	Platform     = "platform"     // no check refuses the link, because it leads to the public address of a platform
+	Platform     = "platform"     // the link leads to the public address of a platform, so no check refuses it
 )
 
 // Links returns the hostile links in links.txt. In each link, it replaces the word PORT by the listener's port, so that a link to this
@@ -53,7 +54,7 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 		require.NoError(t, err, line)
 		require.False(t, seen[raw], "duplicate: %s", line)
 		seen[raw] = true
-		links = append(links, Link{URL: strings.ReplaceAll(raw, "PORT", listener.Port), Caller: words[0], Redirect: words[1], Dialer: words[2]})
+		links = append(links, Link{URL: strings.ReplaceAll(raw, "PORT", listener.Port), RequestCheck: words[0], RedirectCheck: words[1], DialCheck: words[2]})
 	}
 	require.GreaterOrEqual(t, len(links), 150)
 	return links

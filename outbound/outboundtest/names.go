@@ -56,8 +56,8 @@ func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.
 // Resolver returns a resolver that uses this name server.
 func (s *NameServer) Resolver() *net.Resolver { return s.resolver }
 
-// Asked returns the hosts that were looked up, sorted and without duplicates.
-func (s *NameServer) Asked() []string {
+// LookedUpHosts returns the hosts that were looked up, sorted and without duplicates.
+func (s *NameServer) LookedUpHosts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make([]string, 0, len(s.asked))

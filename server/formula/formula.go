@@ -7,7 +7,8 @@ import "strings"
 // formulaSigns are the characters with which a spreadsheet formula may begin. A spreadsheet evaluates a cell that begins with one of them.
 const formulaSigns = "=+-@＝＋－＠"
 
-// formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
+// formulaSignsAtStart are the characters before which Escape puts an apostrophe at the beginning of a text: formulaSigns, tabs and line
+// breaks. A spreadsheet may remove tabs and line breaks there, and then find a formula.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
 // cellSeparators are the characters at which a spreadsheet may split a text into cells, if it reads a file with commas as a file with
@@ -17,8 +18,9 @@ const cellSeparators = ";\t\r\n"
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
-// Escape makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning of the text and after each
-// separator, so that the spreadsheet shows the formula as text. Unescape returns the original text, even if the original has apostrophes.
+// Escape makes a text safe to open in a spreadsheet: the spreadsheet shows formulas as text. Escape puts an apostrophe before a formula at
+// the beginning of the text, and before a formula after a separator. Unescape returns the original text, even if the original text contains
+// apostrophes.
 func Escape(text string) string {
 	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
@@ -38,8 +40,8 @@ func Unescape(text string) string {
 	})
 }
 
-// changeEachCell splits a text after each of cellSeparators. It calls changeCell for each part and joins the results. isFormula is true if
-// the part begins with a formula, or with quotes and a formula.
+// changeEachCell splits a text into cells. Each cell ends with one of the characters in cellSeparators. changeEachCell calls changeCell for
+// each cell and joins the results. The argument isFormula is true if the cell begins with a formula, or with quotes before a formula.
 func changeEachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart

@@ -33,8 +33,9 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request for this call. The request is
-// sent in spite of the faults, because it must count towards the rate limits. The server then refuses it.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. The tool call becomes an HTTP request to the API, and ctx is the
+// context of this HTTP request. A tool call with faults also becomes a request, because the request must count towards the rate limits. The
+// server refuses this request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -83,7 +84,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 			members = append(members, string(name)+":"+string(value))
 			continue
 		}
-		text, fault := a.requestText(value)
+		text, fault := a.formatValue(value)
 		if fault != nil {
 			faults = append(faults, *fault)
 			text = placeholder
@@ -173,9 +174,9 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// requestText converts the JSON value of an argument to the text for a path, query or header. It returns a fault for an object, for an
+// formatValue converts the JSON value of an argument to the text for a path, query or header. It returns a fault for an object, for an
 // unexpected array, and for an empty text in a path or header. The server later validates the text against the argument's schema.
-func (a argument) requestText(raw json.RawMessage) (string, *Fault) {
+func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any

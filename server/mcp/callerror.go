@@ -13,17 +13,17 @@ const (
 	invalidRequest   = "invalid request"
 )
 
-// callErrorWriter is the http.ResponseWriter for the response to one message. JSON-RPC requires that the response to a call has the id of the
-// call. The SDK refuses a call with an unknown method, or a call without required params, with an error in plain text and without the id.
-// callErrorWriter replaces such an error by a JSON-RPC error. It writes all other responses unchanged.
-type callErrorWriter struct {
+// mcpResponseWriter is the http.ResponseWriter for the response to one message. JSON-RPC requires that the response to a call has the id of
+// the call. If a call has an unknown method or lacks required params, the SDK sends an error in plain text without the id. mcpResponseWriter
+// replaces such an error by a JSON-RPC error. It writes all other responses unchanged.
+type mcpResponseWriter struct {
 	http.ResponseWriter
 	message []byte // the JSON-RPC message
-	refused bool   // true if the SDK has sent status 400 in plain text, but not yet the text of the error
+	refused bool   // true if the SDK has written status 400 for a plain-text response, but has not yet written the response body
 }
 
-// WriteHeader delays status 400 in plain text until Write has the text of the error.
-func (w *callErrorWriter) WriteHeader(status int) {
+// WriteHeader delays the status 400 of a plain-text response until Write receives the response body.
+func (w *mcpResponseWriter) WriteHeader(status int) {
 	if status == http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		w.refused = true
 		return
@@ -31,12 +31,12 @@ func (w *callErrorWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *callErrorWriter) Write(b []byte) (int, error) {
+func (w *mcpResponseWriter) Write(b []byte) (int, error) {
 	if !w.refused {
 		return w.ResponseWriter.Write(b)
 	}
 	w.refused = false
-	answer := callError(w.message, strings.TrimSpace(string(b)))
+	answer := encodeCallError(w.message, strings.TrimSpace(string(b)))
 	if answer == nil {
 		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
 		return w.ResponseWriter.Write(b)
@@ -47,9 +47,9 @@ func (w *callErrorWriter) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// callError returns the JSON-RPC error for a call that the SDK refused. reason is the error of the SDK in plain text. callError returns nil
-// if the message is not a call, or if the SDK refused it for another reason than its method or its params.
-func callError(message []byte, reason string) []byte {
+// encodeCallError returns the JSON-RPC error for a call that the SDK refused. reason is the error of the SDK in plain text. If message is
+// not a call, the result is nil. If reason concerns neither the method nor the params of the call, the result is also nil.
+func encodeCallError(message []byte, reason string) []byte {
 	decoded, err := jsonrpc.DecodeMessage(message)
 	call, ok := decoded.(*jsonrpc.Request)
 	if err != nil || !ok || !call.IsCall() {

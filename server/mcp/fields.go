@@ -33,8 +33,8 @@ type entry struct {
 	defaults []string // names of the members in a result if the call does not select members; nil means all members
 }
 
-// findEntry returns the description of the entries of a list. The names of the default members are in x-tool-fields in the schema of an
-// entry. findEntry fails if the response is not a list, or if an entry has no member with such a name.
+// findEntry returns the description of the entries of a list. It reads the names of the default members from x-tool-fields in the schema of
+// an entry. findEntry fails if the response is not a list, or if x-tool-fields contains a name that is not a member of an entry.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
 	for _, form := range resultSchemas(responses) {
 		list := form.Value.Properties[dataMember]
@@ -47,7 +47,7 @@ func findEntry(responses *openapi3.Responses) (*entry, error) {
 		for _, v := range stated {
 			name, _ := v.(string)
 			if !slices.Contains(e.members, name) {
-				return nil, fmt.Errorf("x-tool-fields: %v is not a member of an entry", v)
+				return nil, fmt.Errorf("x-tool-fields: an entry has no member '%v'", v)
 			}
 			e.defaults = append(e.defaults, name)
 		}

@@ -23,11 +23,11 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions for the model then say so. Results do not depend on Sandbox: a result says
-	// that its data is made up if the API's response has the header ReelTally-Sandbox.
+	// Sandbox is true if the data is made up. The instructions for the model then say so. Sandbox has no effect on results: they say that the
+	// data is made up if the API's response has the header ReelTally-Sandbox.
 	Sandbox bool
-	// AnyHost must be true if a proxy runs on this machine, because requests over loopback addresses can then have any Host header. Without
-	// a proxy, AnyHost must be false: the handler then refuses such requests if the Host header names another machine (DNS rebinding).
+	// AnyHost is true if the handler accepts requests with any Host header. A proxy on this machine needs this, because its requests arrive
+	// at a loopback address with a public Host header. If AnyHost is false, the handler refuses such requests, which prevents DNS rebinding.
 	AnyHost bool
 }
 
@@ -70,8 +70,8 @@ func New(o Options) http.Handler {
 
 type requestKey struct{}
 
-// ServeHTTP refuses JSON-RPC batches and messages that need too much memory to decode, with an error in plain text. It passes all other
-// messages to the MCP SDK. If the message is a JSON-RPC call of an unknown method, the response is a JSON-RPC error.
+// ServeHTTP refuses two kinds of messages with an error in plain text: all JSON-RPC batches, and messages that need too much memory to
+// decode. It passes all other messages to the MCP SDK. If such a message calls an unknown method, the response is a JSON-RPC error.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.next.ServeHTTP(&callErrorWriter{ResponseWriter: w, message: body}, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
+	h.next.ServeHTTP(&mcpResponseWriter{ResponseWriter: w, message: body}, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
 }
 
 // instructions returns the text that the MCP server sends at the start of a session. The text explains to the model how to use the tools.
@@ -98,7 +98,7 @@ func instructions(sandbox bool) string {
 		"Write links and times as they are: arguments are never percent-encoded. An argument that is null counts as missing.",
 		fmt.Sprintf("Lists have %d entries a page; send limit for another number, and pagination.next_cursor as cursor for the next page. ", defaultLimit) +
 			"Entries have only their most important members; send fields to select others. " +
-			fmt.Sprintf("A response of more than %d bytes is refused: request fewer items with a lower limit.", MaxResponseBytes),
+			fmt.Sprintf("A response of more than %d bytes is refused: send a lower limit to get a smaller response.", MaxResponseBytes),
 		"The data of a result is its structured content. Its text is a summary.",
 		"A count of null is unknown, not 0. If metrics_masked is true, the organisation's tier does not show counts.",
 		untrustedRule,

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxFailures is the maximum number of failed entries of a bulk request that the text of a result describes.
+// maxFailures is how many failed entries a text describes. If more entries of a bulk request fail, the text describes only the first ones.
 const maxFailures = 3
 
-// outcome has the members of a response that say what a call did. A response has only some of these members.
+// outcome describes what a call did. Its fields are members of the JSON response. If the response lacks a member, the field is empty.
 type outcome struct {
 	Message  string   // a sentence for people
 	Error    string   // a sentence which says that the organisation already tracked the video or account
@@ -23,7 +23,8 @@ type outcome struct {
 // entryResult is the result of one entry of a bulk request.
 type entryResult struct {
 	Success     bool
-	URL, ID     string // the link or the id that was sent; a result can have both
+	URL         string // the link of the entry as it was sent; empty if an id was sent
+	ID          string // the id of the entry; empty in the results of tracking requests
 	Code, Error string // why the entry failed; empty if Success is true
 }
 

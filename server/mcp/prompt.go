@@ -32,7 +32,7 @@ func writeWeeklyReport(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetProm
 	if text := r.Params.Arguments["end_date"]; text != "" {
 		end, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			return nil, invalidArgument("end_date %.40q is not a day, such as 2026-02-22", text)
+			return nil, invalidArgument("end_date must be a day such as 2026-02-22, but is %.40q", text)
 		}
 		days = fmt.Sprintf("START is %s and END is %s.", end.AddDate(0, 0, -6).Format(time.DateOnly), end.Format(time.DateOnly))
 	}
@@ -56,7 +56,7 @@ func writeWeeklyReport(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetProm
 		{Role: "user", Content: &sdk.TextContent{Text: strings.Join(lines, "\n")}}}}, nil
 }
 
-// invalidArgument returns the error for an argument of a prompt that is not valid.
+// invalidArgument returns the error for an invalid argument of a prompt.
 func invalidArgument(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }

@@ -139,7 +139,7 @@ func outputSchema(responses *openapi3.Responses) map[string]any {
 		for name, member := range members {
 			schema := typeSchema(member.Value)
 			if other, ok := properties[name]; ok && !reflect.DeepEqual(other, schema) {
-				schema = map[string]any{} // two forms have different types for the member
+				schema = map[string]any{} // the member has different types in two response schemas
 			}
 			properties[name] = schema
 		}
@@ -171,7 +171,8 @@ func resultSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
 	return schemas
 }
 
-// schemaAlternatives returns the schemas that the schema ref lists in oneOf. If ref has no oneOf, it returns only ref.
+// schemaAlternatives returns the schemas in the keyword oneOf of a schema. If the schema has no oneOf, the result contains only the schema
+// itself.
 func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf

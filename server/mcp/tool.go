@@ -16,7 +16,7 @@ import (
 // These values of argument.in are not defined by OpenAPI. The other values are the names that OpenAPI uses: path, query and header.
 const (
 	inBody   = "body"   // the argument is sent in the request body
-	inResult = "result" // the argument is not sent; it selects members of the entries in the result
+	inResult = "result" // the argument selects members of the entries in the result, and is not sent to the API
 )
 
 // tool is the MCP tool for one operation of the OpenAPI contract.
@@ -34,8 +34,8 @@ type tool struct {
 	untrusted   *untrustedText        // untrusted text in the results; nil if there is none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if another operation of the same path, such as PATCH, has the header If-Match. The result of this tool then contains
-	// the ETag to send in If-Match.
+	// hasETag is true if the result of this tool contains an ETag to send in the header If-Match. This is the case if another operation of
+	// the same path, such as PATCH, has the header If-Match.
 	hasETag bool
 }
 
@@ -61,9 +61,9 @@ func (a argument) isLimit() bool {
 // handlers can share them.
 type Tools []*tool
 
-// ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope "admin" or have
-// x-no-tool. The references in doc must be resolved. ReadTools fails if it cannot convert an operation.
-func ReadTools(doc *openapi3.T) (Tools, error) {
+// ToolsFromOpenAPI converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope "admin" or have
+// x-no-tool. The references in doc must be resolved. ToolsFromOpenAPI fails if it cannot convert an operation.
+func ToolsFromOpenAPI(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)
 	var tools Tools
 	for path, item := range doc.Paths.Map() {
@@ -71,7 +71,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
 				continue // admin operations return secrets, which must not be in a conversation with a model; the result of an operation with x-no-tool is too long for a model
 			}
-			t, err := readTool(path, method, item, op, names)
+			t, err := newTool(path, method, item, op, names)
 			if err != nil {
 				return nil, fmt.Errorf("mcp: cannot make a tool from the operation %s %s: %w", method, path, err)
 			}
@@ -82,8 +82,8 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	return tools, nil
 }
 
-// readTool returns the MCP tool for an operation. namesByOperation is the result of toolNames.
-func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, namesByOperation map[string]string) (*tool, error) {
+// newTool returns the MCP tool for an operation. namesByOperation is the result of toolNames.
+func newTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, namesByOperation map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {
 		t.body = op.RequestBody.Value

@@ -14,7 +14,7 @@ import (
 type untrustedText struct {
 	self    bool                      // true if the JSON value is itself untrusted text
 	items   *untrustedText            // if the JSON value is an array: the untrusted text in each entry
-	members map[string]*untrustedText // if the JSON value is an object: the untrusted text in each member; a key is the name of the member
+	members map[string]*untrustedText // if the JSON value is an object: maps the name of each member to the untrusted text in the member
 }
 
 // findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is untrusted text. ref is the schema of the

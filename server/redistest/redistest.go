@@ -49,7 +49,7 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Start starts a redis-server and returns its Redis. The test fails if redis-server is not installed.
+// Start returns a Redis whose redis-server is running. The test fails if the program redis-server is not installed.
 func Start(t testing.TB) *Redis {
 	t.Helper()
 	r := New(t)
@@ -67,7 +67,7 @@ func (r *Redis) Start() {
 	r.process.Stdout, r.process.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.process.Start())
 	if !waitUntil(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // the process must end first, so that it does not write to r.output while the next line reads it
+		r.Kill() // the process writes to r.output, so it must end before r.output is read
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // isPlatformHost returns true if a host belongs to a platform.
 func isPlatformHost(host string) bool {
-	_, ok := link.HostPlatform(host)
+	_, ok := link.PlatformOfHost(host)
 	return ok
 }
 
@@ -44,9 +44,9 @@ func shortLinkTo(t *testing.T, n int) link.Link {
 	return parseLink(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// refusingCheck returns the name of the check whose error is err, such as outboundtest.Name. If no check refused the link, it returns
-// outboundtest.Platform. In this case, err is nil or says that the platform does not know the link.
-func refusingCheck(err error) string {
+// failedCheckName returns the name of the check that refused a link with the error err, such as outboundtest.Name. If no check refused the
+// link, it returns outboundtest.Platform. In this case, err is nil or says that the platform does not know the link.
+func failedCheckName(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
 	dnsErr, _ := errors.AsType[*net.DNSError](err)
 	resolveErr, _ := errors.AsType[*shortlink.Error](err)
@@ -80,7 +80,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 		requests.Add(1)
 		platform.ServeHTTP(w, r)
 	}))
-	links = outboundtest.Links(t, internet.Inside)
+	links = outboundtest.Links(t, internet.Listener)
 	r, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 
@@ -88,7 +88,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 		for i, l := range links {
 			_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
 			require.Error(t, err, l.URL)
-			require.Equal(t, l.Redirect, refusingCheck(err), "%q: %v", l.URL, err)
+			require.Equal(t, l.RedirectCheck, failedCheckName(err), "%q: %v", l.URL, err)
 		}
 		require.GreaterOrEqual(t, int(requests.Load()), len(links), "the platform must get at least one request for each link")
 	})
@@ -101,7 +101,7 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 					require.NoError(t, answer.Body.Close())
 				}
 			}
-			require.Equal(t, l.Dialer, refusingCheck(err), "%q: %v", l.URL, err)
+			require.Equal(t, l.DialCheck, failedCheckName(err), "%q: %v", l.URL, err)
 		}
 	})
 	internet.RequireOnlyAllowedConnections(t, isPlatformHost)
@@ -111,7 +111,7 @@ func TestResolver_withBaseURLConnectsToNoOtherServer(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	internet := outboundtest.NewInternet(t, isPlatformHost, http.NotFoundHandler())
-	links = outboundtest.Links(t, internet.Inside)
+	links = outboundtest.Links(t, internet.Listener)
 	baseAddress := httptest.NewServer(redirectToLinks(&links, "/shortlinks/vm.tiktok.com"))
 	t.Cleanup(baseAddress.Close)
 	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: internet.Lookup, Dial: internet.Dial})
@@ -124,7 +124,7 @@ func TestResolver_withBaseURLConnectsToNoOtherServer(t *testing.T) {
 			require.Error(t, err, l.URL)
 		}
 	}
-	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, internet.Dialed())
-	require.Empty(t, internet.Asked(), "looked-up names")
-	require.Zero(t, internet.Inside.CountConnections(t))
+	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, internet.DialedAddresses())
+	require.Empty(t, internet.LookedUpHosts(), "looked-up names")
+	require.Zero(t, internet.Listener.CountConnections(t))
 }

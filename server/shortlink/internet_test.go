@@ -26,10 +26,11 @@ const publicAddress = "93.184.215.14"
 type answer struct {
 	status   int
 	location string
-	head     int           // status of the response to HEAD, without headers; 0 if HEAD and GET get the same response
-	cookie   string        // value of the header Set-Cookie; "" if the response has no such header
-	endless  chan struct{} // if not nil, the response body never ends, and this channel is closed when the client closes the connection
-	silent   bool          // true if the server never sends a response
+	// head is the status of the response to a HEAD request. This response has no headers. If head is 0, HEAD and GET get the same response.
+	head    int
+	cookie  string        // value of the header Set-Cookie; "" if the response has no such header
+	endless chan struct{} // if not nil, the response body never ends, and this channel is closed when the client closes the connection
+	silent  bool          // true if the server never sends a response
 }
 
 // redirect301 returns a redirect with status 301.
@@ -66,12 +67,12 @@ func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	w := &simulatedInternet{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
 	authority := outboundtest.NewAuthority(t)
 	w.roots = authority.Roots
-	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
+	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.handleRequest(rw, r, r.Host) }))
 	w.secure.TLS = authority.ServerConfig()
 	// Some tests abort TLS handshakes, which would be logged as errors.
 	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.secure.StartTLS()
-	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "simulated.example") }))
+	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.handleRequest(rw, r, "simulated.example") }))
 	t.Cleanup(func() {
 		close(w.done)
 		w.secure.Close()
@@ -80,8 +81,9 @@ func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	return w
 }
 
-// serve records a request and sends the answer that w.sites has for the requested page of host.
-func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host string) {
+// handleRequest records the request r and sends the response for the requested page. host is the host of the page. w.sites has the
+// responses. If w.sites lacks the page, the response has status 404.
+func (w *simulatedInternet) handleRequest(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()
 	w.mu.Lock()
 	w.received = append(w.received, r.Method+" "+page)
@@ -130,7 +132,7 @@ func (w *simulatedInternet) newResolver(t *testing.T, o shortlink.Options) *shor
 		o.Lookup = lookup
 	}
 	if o.Dial == nil {
-		o.Dial = w.dial
+		o.Dial = w.recordDial
 	}
 	o.RootCAs = w.roots
 	r, err := shortlink.New(o)
@@ -143,8 +145,9 @@ func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
-// dial records the address and connects to it. For port 443 of publicAddress, it connects to the TLS server instead.
-func (w *simulatedInternet) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// recordDial records the address and returns a connection to it. Port 443 of publicAddress is simulated: the connection leads to the TLS
+// server w.secure.
+func (w *simulatedInternet) recordDial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
 	w.mu.Unlock()

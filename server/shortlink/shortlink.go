@@ -30,7 +30,7 @@ import (
 const (
 	CodeNotFound        = "not_found"        // the video or account of the short link does not exist any more
 	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is no video and no account of the link's platform
-	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for any other reason, for example a redirect loop
+	CodeLinkUnresolved  = "link_unresolved"  // any other failure to resolve the short link, for example a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
@@ -52,7 +52,7 @@ type Error struct {
 	Retryable bool
 	// Detail is a sentence for the caller of the API. It contains no internal addresses.
 	Detail string
-	cause  error // the network or parse error; nil if the platform's response is the reason
+	cause  error // the network or parse error that caused this Error; nil if the platform's response caused it
 }
 
 func (e *Error) Error() string { return e.Detail }
@@ -89,7 +89,7 @@ type Resolver struct {
 func New(o Options) (*Resolver, error) {
 	guard := &outbound.Guard{Reach: platformReach, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
-		reach, err := outbound.OnlyServer(o.BaseURL)
+		reach, err := outbound.AllowOneServer(o.BaseURL)
 		if err != nil {
 			return nil, fmt.Errorf("short links: %w", err)
 		}
@@ -117,11 +117,11 @@ func New(o Options) (*Resolver, error) {
 	return r, nil
 }
 
-// platformReach returns the kinds of IP addresses to which the resolver may connect for an address of the form HOST:PORT. Only port 443 of
-// the platforms' hosts is allowed.
-func platformReach(address string) outbound.Reach {
-	host, port, err := net.SplitHostPort(address)
-	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
+// platformReach returns the kind of IP addresses to which a host may resolve. hostPort has the form HOST:PORT. A host of a platform may
+// resolve to public addresses if the port is 443. All other hosts and ports are refused.
+func platformReach(hostPort string) outbound.Reach {
+	host, port, err := net.SplitHostPort(hostPort)
+	if _, ok := link.PlatformOfHost(host); err != nil || !ok || port != "443" {
 		return outbound.NoAddress
 	}
 	return outbound.Public
@@ -156,7 +156,8 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	return link.Link{}, failed
 }
 
-// withoutURL returns the cause of a *url.Error, whose own text has the address, or any other error unchanged. The address must not be logged.
+// withoutURL removes the URL from an error, because the URL must not be logged. If err is a *url.Error, its text contains the URL, and
+// withoutURL returns its cause. Otherwise, withoutURL returns err unchanged.
 func withoutURL(err error) error {
 	if withAddress := (*url.Error)(nil); errors.As(err, &withAddress) {
 		return withAddress.Err
@@ -203,7 +204,7 @@ func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target lin
 // checkHop returns an error if the resolver must not request u. It may request only https URLs of the platform, on port 443 and without a
 // user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
-	platform, ok := link.HostPlatform(u.Hostname())
+	platform, ok := link.PlatformOfHost(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
 		return offPlatformError(p)
 	}
@@ -221,7 +222,7 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 		return target, nil
 	}
 	var refused *link.Error
-	if platform, ok := link.HostPlatform(address.Hostname()); ok && platform == p && isDeadPage(address) {
+	if platform, ok := link.PlatformOfHost(address.Hostname()); ok && platform == p && isDeadPage(address) {
 		return link.Link{}, deadLinkError(err, "The link is dead: it does not lead to a video or an account any more.")
 	}
 	if errors.As(err, &refused) && refused.Reason == link.UnsupportedLink {
@@ -231,7 +232,7 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 }
 
 // isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the front page and the page for missing pages.
-// A login page is dead if its URL contains no valid address of a next page, or if the next page is dead.
+// A login page is dead if its URL names no valid next page, or if the next page is dead.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -244,9 +245,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to another short link. redirectURL is the address in the redirect. If redirectURL
-// is a login page, its next page is shortLink, and nextHop returns the address of shortLink. Otherwise it returns redirectURL, which can
-// have a query that shortLink lacks.
+// nextHop returns the address to request after a redirect to redirectURL. shortLink is the short link that was parsed from redirectURL. If
+// redirectURL is a login page, nextHop returns the canonical address of shortLink. Otherwise, it returns redirectURL as an https URL, with its
+// query.
 func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {
@@ -280,7 +281,7 @@ func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (locat
 			return "", retryableError(CodeRateLimited, nil, "%s refuses requests for now because there were too many; try again later.", address.Host)
 		case method == http.MethodHead:
 		case status == http.StatusNotFound || status == http.StatusGone:
-			return "", deadLinkError(nil, "The link is dead: %s answers that it does not exist (status %d).", address.Host, status)
+			return "", deadLinkError(nil, "The link is dead: %s answers with status %d.", address.Host, status)
 		case status >= http.StatusInternalServerError:
 			failed = retryableError(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
 		default:

@@ -29,7 +29,7 @@ const (
 	facebookID = "1139247764231866"
 )
 
-// parseLink returns the parsed link of a URL.
+// parseLink parses the URL raw as a link. The test fails if raw is not a link.
 func parseLink(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
@@ -102,19 +102,19 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
 			want:  reelLink,
 		},
-		"a short link that redirects to a login page with the video as the next page": {
+		"a redirect to a Facebook login page that leads to a video": {
 			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
 			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": redirect302(
 				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
 			want:     "https://www.facebook.com/reel/" + facebookID,
 			requests: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
 		},
-		"a short link that redirects to a login page with the reel as the next page": {
+		"a redirect to an Instagram login page that leads to a reel": {
 			short: "https://www.instagram.com/share/BAFg0zXyZ1",
 			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
 			want:  reelLink,
 		},
-		"a short link that redirects to a login page with another short link as the next page": {
+		"a redirect to a login page that leads to another short link": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{
 				"fb.watch/3zYsXdnxjf/":                 redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
@@ -122,7 +122,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			},
 			want: "https://www.facebook.com/reel/" + facebookID,
 		},
-		"a short link that redirects to a login page of TikTok with the video as the next page": {
+		"a redirect to a TikTok login page that leads to a video": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{"vm.tiktok.com/ZMabc1234/": redirect302("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
 			want:  tiktokLink,
@@ -151,36 +151,36 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		sites routes
 		code  string
 	}{
-		"the front page":                                   {short, at(redirect301("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
-		"a redirect to the front page, /":                  {short, at(redirect301("/")), shortlink.CodeNotFound},
-		"a login page":                                     {short, at(redirect301("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
-		"a login page that leads to the front page":        {short, at(redirect301("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
-		"the page that a platform shows for missing pages": {short, at(redirect301("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
-		"status 404":                                       {short, at(answer{status: 404}), shortlink.CodeNotFound},
-		"status 410":                                       {short, at(answer{status: 410}), shortlink.CodeNotFound},
-		"a login page of Instagram":                        {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/")}, shortlink.CodeNotFound},
-		"a login page of Facebook":                         {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
-		"a login page with a group as the next page":       {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
-		"a live room":                                      {short, at(redirect301("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
-		"a sound":                                          {short, at(redirect301("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"a group":                                          {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": redirect302("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
-		"a host that belongs to no platform":               {short, at(redirect301("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"another platform":                                 {short, at(redirect301("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
-		"a Facebook redirect page with a YouTube link":     {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": redirect302("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
-		"an app store":                                     {short, at(redirect301("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
-		"an address with the URL scheme of an app":         {short, at(redirect301("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"an address with another port":                     {short, at(redirect301("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"an address with a user name":                      {short, at(redirect301("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"a page without a redirect":                        {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
-		"a redirect without an address":                    {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
-		"a redirect to an invalid address":                 {short, at(redirect301("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
-		"status 403":                                       {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
-		"too many requests":                                {short, at(answer{status: 429}), shortlink.CodeRateLimited},
-		"a server error":                                   {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
-		"a gateway error":                                  {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
-		"a redirect to itself":                             {short, at(redirect301(short)), shortlink.CodeLinkUnresolved},
-		"a redirect loop of two links":                     {short, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
-		"a login page with the same short link as the next page": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
+		"the front page":                                      {short, at(redirect301("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
+		"a redirect to the front page, /":                     {short, at(redirect301("/")), shortlink.CodeNotFound},
+		"a login page":                                        {short, at(redirect301("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
+		"a login page that leads to the front page":           {short, at(redirect301("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
+		"the page that a platform shows for missing pages":    {short, at(redirect301("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
+		"status 404":                                          {short, at(answer{status: 404}), shortlink.CodeNotFound},
+		"status 410":                                          {short, at(answer{status: 410}), shortlink.CodeNotFound},
+		"a login page of Instagram":                           {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/")}, shortlink.CodeNotFound},
+		"a login page of Facebook":                            {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
+		"a login page that leads to a Facebook group":         {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
+		"a live room":                                         {short, at(redirect301("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
+		"a sound":                                             {short, at(redirect301("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"a group":                                             {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": redirect302("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
+		"a host that belongs to no platform":                  {short, at(redirect301("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"another platform":                                    {short, at(redirect301("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
+		"a Facebook redirect page with a YouTube link":        {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": redirect302("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
+		"an app store":                                        {short, at(redirect301("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
+		"an address with the URL scheme of an app":            {short, at(redirect301("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"an address with another port":                        {short, at(redirect301("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"an address with a user name":                         {short, at(redirect301("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"a page without a redirect":                           {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
+		"a redirect without an address":                       {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
+		"a redirect to an invalid address":                    {short, at(redirect301("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
+		"status 403":                                          {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
+		"too many requests":                                   {short, at(answer{status: 429}), shortlink.CodeRateLimited},
+		"a server error":                                      {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
+		"a gateway error":                                     {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
+		"a redirect to itself":                                {short, at(redirect301(short)), shortlink.CodeLinkUnresolved},
+		"a redirect loop of two links":                        {short, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
+		"a login page that leads back to the same short link": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
 		"six redirects": {short, routes{
 			"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": redirect301("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": redirect301("/ZMabc0003/"),
 			"vm.tiktok.com/ZMabc0003/": redirect301("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": redirect301("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": redirect301(tiktokLink),

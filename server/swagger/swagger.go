@@ -37,8 +37,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 func Handler(specURL string) http.Handler {
 	assets := map[string]asset{}
 	for _, folder := range []string{"page", "dist"} {
-		for _, entry := range must(fs.ReadDir(files, folder)) {
-			name, body := entry.Name(), must(fs.ReadFile(files, path.Join(folder, entry.Name())))
+		for _, entry := range valueOrPanic(fs.ReadDir(files, folder)) {
+			name, body := entry.Name(), valueOrPanic(fs.ReadFile(files, path.Join(folder, entry.Name())))
 			if name == "index.html" {
 				page := bytes.ReplaceAll(body, []byte("{{contract}}"), []byte(html.EscapeString(specURL)))
 				assets[""] = newAsset(name, page)
@@ -70,8 +70,9 @@ func Handler(specURL string) http.Handler {
 	})
 }
 
-// must returns v, or panics if err is not nil. It is used for reading embedded files, which fails only if the program file is damaged.
-func must[T any](v T, err error) T {
+// valueOrPanic returns v, or panics if err is not nil. It is used for embedded files. Reading them fails only if the program file is
+// damaged.
+func valueOrPanic[T any](v T, err error) T {
 	if err != nil {
 		panic("swagger: embedded files: " + err.Error())
 	}
@@ -94,7 +95,7 @@ func newAsset(name string, body []byte) asset {
 		name, a.compressed = plain, body
 		// The file is decompressed only when a client needs it uncompressed for the first time, because the file is large and most clients
 		// accept gzip.
-		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
+		a.plain = sync.OnceValue(func() []byte { return valueOrPanic(io.ReadAll(valueOrPanic(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)
 	return a

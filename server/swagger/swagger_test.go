@@ -28,8 +28,8 @@ func requestFile(t *testing.T, method, target string, headers ...string) *httpte
 	return w
 }
 
-// visitTags calls handleTag for each start tag of an HTML page, in order.
-func visitTags(t *testing.T, page string, handleTag func(name string, attributes map[string]string)) {
+// iterateOverTags calls handleTag for each start tag of an HTML page, in order.
+func iterateOverTags(t *testing.T, page string, handleTag func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		switch z.Next() {
@@ -51,7 +51,7 @@ func visitTags(t *testing.T, page string, handleTag func(name string, attributes
 func loadedFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	visitTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+	iterateOverTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 		switch name {
 		case "script":
 			found = append(found, attributes["src"])
@@ -170,7 +170,7 @@ func TestSwaggerUI_answers304IfETagMatches(t *testing.T) {
 	}
 	elsewhere := httptest.NewRecorder()
 	swagger.Handler("../openapi.json").ServeHTTP(elsewhere, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
-	require.NotEqual(t, requestFile(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "pages with different URLs of the contract must have different ETags")
+	require.NotEqual(t, requestFile(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "two pages that load the contract from different URLs must have different ETags")
 }
 
 func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
@@ -178,7 +178,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 
 	t.Run("inline scripts and inline styles of the page", func(t *testing.T) {
 		t.Parallel()
-		visitTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+		iterateOverTags(t, requestFile(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 			require.NotEqual(t, "style", name)
 			if name == "script" {
 				require.NotEmpty(t, attributes["src"])
@@ -210,7 +210,7 @@ func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 		w := httptest.NewRecorder()
 		swagger.Handler(hostile).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
 		var places []string
-		visitTags(t, w.Body.String(), func(_ string, attributes map[string]string) {
+		iterateOverTags(t, w.Body.String(), func(_ string, attributes map[string]string) {
 			if place, ok := attributes["data-contract"]; ok {
 				places = append(places, place)
 			}

@@ -70,7 +70,7 @@ type accountPage struct {
 	Highest     int64
 	Uploads     *uploads // diagram of the latest uploads; nil if too few videos have a known upload day and known views
 	Collections []client.Collection
-	Wait        int // seconds after which the page requests itself again, until new numbers have arrived; 0 if it awaits none
+	Wait        int // number of seconds after which the page reloads itself; 0 if the page does not wait for new numbers
 }
 
 var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
@@ -104,7 +104,7 @@ func showAccount(v *visit) error {
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 	}
-	content.Chart = v.newChart("Followers of the account, and sums over its tracked videos. A newly tracked video raises the sums by all its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
+	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a new video is tracked, the sums rise by the counts that it already has. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()

@@ -40,16 +40,16 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// sendJSONOnce does the same as sendJSON for a POST that creates something. If the visitor sends the same form again, for example by reloading the
-// page, the API returns the first result without its secret. The form's field "key" identifies the form. If it is empty, the API creates a second
-// thing.
+// sendJSONOnce sends a POST that creates something, and handles the response as sendJSON does. If the visitor sends the same form twice, for
+// example by reloading the page, the API creates nothing new. The second response is the first result without its secret. A form whose field
+// "key" is empty has no such protection.
 func (v *visit) sendJSONOnce(path string, body, result any) error {
 	if key := v.r.PostFormValue("key"); key != "" {
 		encoded, err := json.Marshal(body)
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(append(encoded, key...)) // a form that is sent again with other values, after the browser's "back", is not a repetition
+		sum := sha256.Sum256(append(encoded, key...)) // the sum depends on the body too, because a visitor can go back, change the form and send it with the same key
 		v.r.Header.Set("Idempotency-Key", hex.EncodeToString(sum[:]))
 		defer v.r.Header.Del("Idempotency-Key")
 	}

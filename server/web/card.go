@@ -66,15 +66,15 @@ func showCard(v *visit) error {
 	return err
 }
 
-// cardFaces are the fonts of a preview image, each in one size.
-type cardFaces struct {
+// fontFaces are the fonts of a preview image, each in one size.
+type fontFaces struct {
 	title, number, label font.Face
 	has                  func(r rune) bool // returns true if the font of the title contains the given character
 }
 
-// openCardFaces returns new font faces. Each font face has a drawing buffer, so two images that are drawn at the same time must not share a
-// face.
-func openCardFaces() (f cardFaces, err error) {
+// newFontFaces returns the font faces for one preview image. A font face has a drawing buffer, so images that are drawn at the same time must
+// not share font faces.
+func newFontFaces() (f fontFaces, err error) {
 	fonts, err := cardFonts()
 	if err != nil {
 		return f, err
@@ -107,7 +107,7 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 // drawCard returns the preview image of a share page as PNG. It shows the title of the page, up to three numbers, and a line chart of the
 // metric that the page's chart shows.
 func drawCard(page sharePage) ([]byte, error) {
-	faces, err := openCardFaces()
+	faces, err := newFontFaces()
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,12 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns at most three tiles of a share page, which the preview image shows. It leaves out tiles with an unknown number. Tiles
-// with sums of counts come before the tile with the number of videos.
+// cardTiles returns the tiles for the preview image of a share page, at most three. Tiles whose number is unknown are left out. The tile
+// with the number of videos comes last.
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
-		t := page.Tiles[(n+1)%len(page.Tiles)] // begin with the second tile; the first tile has the number of videos and comes last
+		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile has the number of videos, so it is moved to the end
 		if t.Value != nil && len(out) < 3 {
 			out = append(out, t)
 		}
@@ -158,7 +158,7 @@ func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, tex
 
 // wrapTitle breaks a title into at most maxLines lines, each at most maxWidth pixels wide. If the title is longer, the rest is cut off.
 // Characters that the font does not contain, such as emoji, are left out.
-func wrapTitle(faces cardFaces, text string, maxWidth, maxLines int) []string {
+func wrapTitle(faces fontFaces, text string, maxWidth, maxLines int) []string {
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {
 			return -1
@@ -260,7 +260,7 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 // lineEdges returns the points of the upper and the lower edge of a line through the given points. The line has the same thickness in every
 // direction: twice halfWidth. Each x must be greater than the x before it.
 func lineEdges(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
-	const maxMiter = 3 // limits how far the edge is from a point where the line turns sharply, as a multiple of halfWidth
+	const maxMiter = 3 // maximum distance between a point of the line and its two edge points, as a multiple of halfWidth; sharp turns of the line reach it
 	direction := func(from, to int) (x, y float64) {
 		x, y = float64(points[to].x-points[from].x), float64(points[to].y-points[from].y)
 		length := math.Hypot(x, y)
@@ -272,7 +272,8 @@ func lineEdges(points []cardPoint, halfWidth float32) (upper, lower []cardPoint)
 		if n > 0 && n+1 < len(points) {
 			x2, y2 = direction(n, n+1)
 		}
-		// The edges are at a right angle to the mean of the directions before and after the point.
+		// (x, y) is the direction of the line at p: the sum of its directions before and after p. The two edge points are on the
+		// perpendicular through p.
 		x, y := x1+x2, y1+y2
 		length := math.Hypot(x, y)
 		distance := float64(halfWidth) * min(maxMiter, 2/length)

@@ -29,7 +29,7 @@ type point struct {
 	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
 	Source  string
 	Fetched *time.Time
-	// Computed has one entry for each metric: true if the value is interpolated. It is nil if the chart has no such entry for each metric.
+	// Computed has one entry for each metric of a comparison: true if the value is interpolated. In other charts, Computed is nil.
 	Computed []bool
 }
 
@@ -44,7 +44,7 @@ type chart struct {
 	Metric  int     // index of the shown metric
 	Gain    bool    // true if the chart shows the change on each day instead of the total
 	Quality bool    // true if each point has its quality, source and fetch time
-	Joined  bool    // true if the points have the number of videos that were added to the collection
+	Joined  bool    // true if the table shows how many videos were added to the collection on each day
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
 	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
@@ -71,8 +71,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained replaces the gains of the metric "views" by the gained views in the history of the collection. The gains from newChart
-// also contain the views that videos had when they were added to the collection.
+// setViewsGained takes the daily gains of the metric "views" from the history of the collection. The gains that newChart computed are too
+// high: they include the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -120,8 +120,8 @@ func (c chart) Heading() string {
 	return c.ShownMetric().Label + ", total"
 }
 
-// Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 were without a number.". It
-// returns "" if the points have no quality.
+// Provenance says on how many days the numbers were measured, for example "Of the 30 days in the period, 27 were measured, 3 were without a
+// number.". It returns "" if the field Quality is false.
 func (c chart) Provenance() string {
 	if !c.Quality {
 		return ""
@@ -153,7 +153,7 @@ func (c chart) Provenance() string {
 	if missing := int(c.Period.Days) - withNumbers; missing > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
-	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))
+	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
 }
 
 // wasOrWere returns "was" if n is 1, and "were" otherwise.

@@ -129,11 +129,11 @@ type collectionPage struct {
 // shownGain is the gain of a video as a page shows it.
 type shownGain struct {
 	Views *int64
-	Since string // day from which the gain counts if this is not the whole period; "" otherwise
+	Since string // day from which the gain counts; "" if the gain covers the whole period
 }
 
-// gainSince returns the gain of a video in the period p. startDay is the day from which the API counts the gain. If this is the last day of
-// the period, the video has only one known number, so its gain is not known yet, although the API adds up 0 for it.
+// gainSince returns the gain of a video in the period p. The API counts the gain from startDay. If startDay is the last day of p, the video has
+// only one known number. Its gain is then unknown, although the API returns 0.
 func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
 	switch {
 	case startDay == nil || store.DateOf(startDay.Time) < p.Start:
@@ -266,7 +266,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
-	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. Days are UTC.",
+	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views leave out the views that a video had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(history)
 	content.Chart.Joined = true
@@ -289,7 +289,8 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// gainRows returns a row for each gain. It takes the videos of the rows from knownVideos, so a row has no video if knownVideos lacks it.
+// gainRows returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
+// no video.
 func gainRows(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
@@ -428,7 +429,7 @@ func showReport(v *visit) error {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
-	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was saved. Days are UTC.", p, collectionMetrics, points)
+	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(r.Days)
 	content.Chart.Joined = true
 	if v.csvPart() != "" {

@@ -37,8 +37,8 @@ var videoColumns = []videoColumn{
 	{"fetch_status", "", "Status", "state", func(v *client.Video) any { return v.FetchStatus }},
 }
 
-// outlierMultiplier returns the outlier multiplier of a video, or nil if it is unknown or if the video is no longer tracked. The multiplier of
-// a stopped video stays as it was when tracking stopped, but the median of its account goes on to change, so the two would not match.
+// outlierMultiplier returns the outlier multiplier of a video, or nil if the multiplier is unknown. It also returns nil if the video is no
+// longer tracked, because the stored multiplier of such a video is out of date.
 func outlierMultiplier(v *client.Video) *float64 {
 	if v.Removed {
 		return nil
@@ -49,15 +49,15 @@ func outlierMultiplier(v *client.Video) *float64 {
 // standardColumns are the names of the columns that a table shows if the visitor has not chosen others.
 var standardColumns = []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}
 
-// Meaning says what the values of the column are, for a column whose label does not. Otherwise, it returns "".
+// Meaning explains the values of the column. It returns "" if the label alone explains them.
 func (c videoColumn) Meaning() string {
 	switch {
 	case c.Name == "outlier_multiplier":
-		return "how many times the median of the views of its account's videos the video has"
+		return "views of the video divided by the median views of its account's videos"
 	case c.Name == "views_gained_7d":
 		return "views gained in the 7 days before the last fetch of the video"
 	case c.Kind == "percent":
-		return "growth of the views in this time before the last fetch of the video, in percent"
+		return "growth of the views in percent. The period ends with the last fetch of the video. The label says how many days the period has"
 	}
 	return ""
 }

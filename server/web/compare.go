@@ -30,7 +30,7 @@ type comparePage struct {
 // comparedVideo is a video in a comparison.
 type comparedVideo struct {
 	client.Video
-	Remove string // query of the comparison without this video
+	Remove string // query of a link that removes this video from the comparison
 }
 
 // showComparison shows the views of up to five videos in one chart. Each line of the chart is scaled so that its highest value is 100. The

@@ -20,7 +20,7 @@ func (v *visit) renderError(err error) {
 	if !ok {
 		v.Logger.ErrorContext(v.r.Context(), "a request for a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
 		problem = &Problem{Status: http.StatusInternalServerError, Title: "Internal error",
-			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
+			Detail: "The server failed. To find the cause, search its log for the request id " + v.r.Header.Get("X-Request-Id") + "."}
 	}
 	if problem.Status == http.StatusUnauthorized {
 		v.id = store.Identity{}
@@ -46,11 +46,11 @@ func (v *visit) renderError(err error) {
 // problemPage is the data for the template of an error page.
 type problemPage struct {
 	*Problem
-	Back string // path and query of the page that contained the form or link; "" if it is not known or is the overview
+	Back string // path and query of the page that contained the form or link; "" if this page is unknown or is the overview
 }
 
-// pageToReturnTo returns the path and the query of the page that contained the form or the link of this request. It returns "" if the page is
-// not known, or if it is the overview, to which each error page has a link. Visitors without a session also get "".
+// pageToReturnTo returns the path and the query of the page with the form or the link that caused this request. It returns "" if this page is
+// not known, or if the visitor has no session. It also returns "" for the overview, because every error page has a link to the overview.
 func (v *visit) pageToReturnTo(problem *Problem) string {
 	if v.id.Organisation.Name == "" {
 		return ""
@@ -58,10 +58,10 @@ func (v *visit) pageToReturnTo(problem *Problem) string {
 	requested := v.r.URL.RequestURI()
 	back := cmp.Or(v.back, v.refererPage())
 	switch {
-	case problem == errNotFound: // the page at the path of the request may not exist either
+	case problem == errNotFound: // back is not set from the path of the request, because the page at this path is probably missing too
 	case v.r.Method == http.MethodPost:
 		back = cmp.Or(back, v.nearestPage(v.r.URL.EscapedPath()))
-	case back == "" || back == requested: // without its query, the page may have no error
+	case back == "" || back == requested: // the query can be the cause of the error, so the fallback is the page without its query
 		back = v.r.URL.EscapedPath()
 	}
 	if back == "/" || back == requested && v.r.Method == http.MethodGet {
@@ -82,8 +82,8 @@ func (v *visit) refererPage() string {
 	return ""
 }
 
-// nearestPage returns target if it is the path of a page for signed-in visitors, with or without a query. Otherwise it returns the path of the
-// next page above it: for the target of a form, such as /settings/token, this is the page with the form. The last page above is the overview.
+// nearestPage returns target if a page exists at its path. Otherwise, it returns the nearest page above the path: /settings for
+// /settings/token. It returns "/" if it finds no page, or if the path belongs to the login or the setup. target can have a query.
 func (v *visit) nearestPage(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/setup") {

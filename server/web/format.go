@@ -26,10 +26,10 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"short":    formatShort,
 		"signed":   formatSigned,
 		"percent":  formatPercent,
-		"multiple": formatMultiple,
+		"multiple": formatFactor,
 		"ratio":    formatRatio,
 		"when":     p.relativeTime,
-		"old":      p.isOld,
+		"old":      p.areNumbersOld,
 		"utc":      formatUTC,
 		"iso":      formatISO,
 		"day":      formatDay,
@@ -82,7 +82,7 @@ func deref(s any) string {
 	return fmt.Sprint(s)
 }
 
-// number is a number that can be unknown: a pointer to an integer or floating-point number, or the number itself.
+// number is an integer, a floating-point number, or a pointer to one of them. A nil pointer means that the number is unknown.
 type number any
 
 // trackingTypes describes each tracking type of an account in words.
@@ -219,8 +219,8 @@ func formatRatio(n number) string {
 	return separateThousands(strconv.FormatFloat(f, 'f', 2, 64)) + " %"
 }
 
-// formatMultiple returns a factor as text, such as 12.4× or 0.07×.
-func formatMultiple(n number) string {
+// formatFactor returns a factor as text, such as 12.4× or 0.07×.
+func formatFactor(n number) string {
 	f, ok := valueOf(n)
 	if !ok {
 		return unknown
@@ -307,8 +307,9 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// isOld returns true if a video's newest numbers are older than 48 hours. Its gains and changes then end at this time, and not now.
-func (p *Pages) isOld(updatedAt *time.Time) bool {
+// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. A page then shows until when the video's gains and
+// changes were measured. updatedAt is the time of the numbers, or nil.
+func (p *Pages) areNumbersOld(updatedAt *time.Time) bool {
 	return updatedAt != nil && p.Now().Sub(*updatedAt) > 48*time.Hour
 }
 
@@ -347,15 +348,15 @@ var stateOfStatus = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// These states are shown for a video or account with the fetch status "pending". The status also applies if it has numbers from before:
-// from an import, or from the time before its tracking was stopped and started again.
+// The keys in stateOfStatus for a video or account with the fetch status "pending". Such a video or account can already have numbers, from an
+// import or because it was tracked before.
 const (
-	waitingFirst = "pending without numbers"
-	waitingNew   = "pending with numbers"
+	waitingFirst = "waiting for first numbers"
+	waitingNew   = "waiting for new numbers"
 )
 
-// stateOf returns the key in stateOfStatus of the state of a video or account: its fetch status, or for a pending one whether it has
-// numbers. item is a client.Video, a client.Account or a pointer to one of them.
+// stateOf returns the state of item as a key of the map stateOfStatus. The key is the fetch status of item. Instead of "pending", it can be
+// waitingFirst or waitingNew. item is a client.Video, a client.Account or a pointer to one of them.
 func stateOf(item any) string {
 	var status client.FetchStatus
 	var masked, known bool
@@ -373,7 +374,7 @@ func stateOf(item any) string {
 		masked, known = item.MetricsMasked != nil, item.CheckedAt != nil || item.LatestFollowersCount != nil
 	}
 	switch {
-	case status != client.FetchStatusPending || masked: // if the tier masks numbers, the page does not know whether there are some
+	case status != client.FetchStatusPending || masked: // if the tier masks numbers, the page cannot tell whether the item has numbers
 		return string(status)
 	case known:
 		return waitingNew

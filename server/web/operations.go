@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// maxListedTargets is the maximum number of targets (videos and accounts) that the page of operations lists.
+// maxListedTargets is the maximum number of targets (videos and accounts) that the page Operations lists.
 const maxListedTargets = 100
 
 // operationsPage is the data for the template of the page "Operations", which shows the state of the queue and of the sources.
@@ -77,8 +77,8 @@ type collectingStatus struct {
 	} `json:"statuses"`
 }
 
-// sourcePause is a period in which the collectors send no requests to a source. A pause of a budget stops only the requests that count
-// towards this budget.
+// sourcePause is a pause of a source or of one of its budgets. While a source is paused, the collectors send no requests to it. While a
+// budget is paused, they send no requests that count towards this budget.
 type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
@@ -91,7 +91,7 @@ type statusTotal struct {
 	Targets int64
 }
 
-// maySeeOperations returns true if the visitor may see the page of operations: the visitor's token may manage tokens, and it belongs to the
+// maySeeOperations returns true if the visitor may see the page Operations: the visitor's token may manage tokens, and it belongs to the
 // operator's organisation.
 func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
@@ -125,7 +125,7 @@ func showOperations(v *visit) error {
 	if content.Shown != "" {
 		listed := slices.DeleteFunc(slices.Clone(statusNames), func(name string) bool { return name == "stopped" })
 		if !slices.Contains(listed, content.Shown) {
-			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("status is %s; it must be %s.", strconv.Quote(content.Shown), words.Or(listed))}
+			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("status is %s; it must be %s.", strconv.Quote(content.Shown), words.JoinWithOr(listed))}
 		}
 		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
 			return err

@@ -18,10 +18,11 @@ type tile struct {
 	Ratio  *float64 // the percentage that the tile shows if IsRate is true
 	IsRate bool     // true if the tile shows a percentage instead of a number
 	Change *int64   // the change of Value in the period; nil if it is unknown
-	Before *int64   // in the previous period: the sum if PerDay is true, and the change if PerDay is false; nil if it is unknown
-	// NoBefore is true if the tile does not show the change in the previous period.
+	// The field Before is the sum over the previous period if PerDay is true, and the change in the previous period if not. It is nil if unknown.
+	Before *int64
+	// NoBefore is true if the tile does not show the field Before.
 	NoBefore bool
-	Span     string   // the time to which Change belongs, such as "since 2026-11-20"; if it is "", it is the whole period
+	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
 	Plain    bool     // true if the tile shows one of the next three fields instead of the field Change
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
@@ -36,23 +37,23 @@ type tile struct {
 type overviewPage struct {
 	Tiles            []tile
 	Chart            chart
-	Videos           collecting
-	Accounts         collecting
+	Videos           trackedCounts
+	Accounts         trackedCounts
 	Troubled         []client.Video   // videos whose fetches fail; the first one has the newest numbers
 	TroubledAccounts []client.Account // accounts whose fetches fail
 	Latest           []client.Video
 	Top              []client.Video // the videos that gained the most views in 7 days
 }
 
-// collecting says how many of the tracked videos, or of the tracked accounts, get no new numbers.
-type collecting struct {
+// trackedCounts says how many videos or accounts are tracked, and how many of them get no new numbers.
+type trackedCounts struct {
 	Path     string // path of the list of the videos or accounts
 	One      string // "video" or "account"
 	Total    int64  // number of tracked videos or accounts
 	Statuses []statusCount
 }
 
-// statusCount is the number of videos with a fetch status.
+// statusCount is the number of videos or accounts with a fetch status.
 type statusCount struct {
 	Status string
 	Count  int64
@@ -97,17 +98,17 @@ func showOverview(v *visit) error {
 	if err := v.getFromAPI("/statistics/accounts", nil, &accounts); err != nil {
 		return err
 	}
-	setTrackedToday(points, p, videos.Total, accounts.Total)
+	updateCountsOfToday(points, p, videos.Total, accounts.Total)
 	var content overviewPage
-	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers include those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
+	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views. A day without changes has the totals of the day before.",
 		p, overviewMetrics, pointsForPeriod(points, p))
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
 	}
 	content.Tiles = overviewTiles(content.Chart, points, p)
 
-	content.Videos = collecting{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
-	content.Accounts = collecting{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
+	content.Videos = trackedCounts{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
+	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
 	if accounts.ByStatus.Failing > 0 {
 		var found client.AccountPage
 		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "limit": {"8"}}, &found); err != nil {
@@ -137,10 +138,9 @@ func showOverview(v *visit) error {
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// setTrackedToday sets the numbers of tracked videos and accounts of the current day to the present numbers, which the lists have as well.
-// The stored point of the day can be older. The points must be sorted by day, the newest first. If the tier hides the number of a metric, it
-// stays unknown.
-func setTrackedToday(points []point, p period, videos, accounts int64) {
+// updateCountsOfToday sets how many videos and accounts are tracked today, because the stored point of the day can be out of date. A count that
+// the tier hides stays unknown. The points must be sorted by day, the newest first.
+func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 	if len(points) == 0 || points[0].Day != p.today {
 		return
 	}

@@ -21,12 +21,12 @@ var periodDays = []int32{7, 30, 90, 365}
 type period struct {
 	Start, End store.Date
 	Days       int32      // number of days in the period
-	Custom     bool       // true if the visitor chose the first and the last day
+	Custom     bool       // true if the visitor chose the days on which the period begins and ends
 	Oldest     store.Date // oldest day that a history may have in the organisation's tier
 	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
-	first      string     // first day in the form for a period; it can be invalid
-	last       string     // last day in this form
+	first      string     // first day in the query, as text, if the query was refused; "" otherwise
+	last       string     // last day in the query, as text, if the query was refused; "" otherwise
 	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
 }
 
@@ -84,7 +84,7 @@ func (v *visit) requestedPeriod() (period, error) {
 	if text := query.Get("days"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || !slices.Contains(p.Choices, int32(n)) {
-			return refuse("The length of the period is %q days; it must be %s days.", text, words.Or(p.Choices))
+			return refuse("The length of the period is %q days; it must be %s days.", text, words.JoinWithOr(p.Choices))
 		}
 		p.Days = int32(n)
 	}
@@ -100,10 +100,10 @@ func (p period) Link(n int32) string {
 // Refused returns true if the first or the last day in the query of the page is invalid. The page then shows the default period.
 func (p period) Refused() bool { return p.first != "" || p.last != "" }
 
-// First returns the first day for the form in which the visitor chooses a period.
+// First returns the value of the form field for the first day of the period.
 func (p period) First() string { return cmp.Or(p.first, p.Start.String()) }
 
-// Last returns the last day for the form in which the visitor chooses a period.
+// Last returns the value of the form field for the last day of the period.
 func (p period) Last() string { return cmp.Or(p.last, p.End.String()) }
 
 // Today returns the current day.

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// maxFound is how many videos a search shows at most, and also how many accounts and how many collections.
+// maxFound is the maximum length of each list of search results. The three lists contain videos, accounts and collections.
 const maxFound = 6
 
 // searchPage is the data for the template of the page of search results.

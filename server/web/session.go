@@ -36,8 +36,8 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 
 // askToSignIn redirects the visitor to the sign-in page. After the sign-in, the visitor gets the requested page.
 //
-// If the request is a form, askToSignIn shows the sign-in page itself, which says that nothing was changed. After the sign-in, the visitor gets
-// the page with the form. The links of the page Track are then in its text field again.
+// If the request sends a form, askToSignIn shows the sign-in page itself, which says that nothing was changed. After the sign-in, the visitor
+// gets the page with the form. The form of the page Track then contains the pasted links again.
 func (v *visit) askToSignIn() error {
 	if v.r.Method != http.MethodPost {
 		target := "/login"
@@ -115,8 +115,8 @@ func signIn(v *visit) error {
 	return nil
 }
 
-// showPastedLinks stores the secret of a new session in the browser's cookie and shows the page Track with the given text in its form. It is no
-// redirect, because the text can be too long for a URL.
+// showPastedLinks stores the secret of a new session in the browser's cookie. It then shows the page Track with the given text in the form. It
+// does not redirect the browser to this page, because the text can be too long for a URL.
 func (v *visit) showPastedLinks(session, text string) error {
 	var err error
 	if v.id, err = v.Backend.Identify(v.r.Context(), session); err != nil {

@@ -26,7 +26,7 @@ type settingsPage struct {
 	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
 	Problem     *Problem
 	Key         string            // random text that identifies the forms of this page
-	History     int               // how many days before today histories can begin in the organisation's tier
+	History     int               // how many days a history reaches back in the organisation's tier
 	Manages     bool              // true if the visitor may manage tokens
 	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
 }
@@ -46,7 +46,7 @@ func fetchedPlatforms(served queue.Fetchable) []fetchedPlatform {
 		byHandle, byID := served.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.CanFetch(queue.Form{Platform: p, Kind: kind})
 		switch {
 		case byHandle && !byID && kind == queue.KindVideo:
-			return "fetched, if the link names the account"
+			return "fetched, but only for links that contain the name of the account"
 		case byHandle || byID:
 			return "fetched"
 		}
@@ -64,7 +64,8 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings. Before that, it sets the fields of content whose values come from the API or from the backend.
+// renderSettings shows the page of settings. It reads the tokens, limits and other settings from the API and the backend, and adds them to
+// content, the data of the page.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.getFromAPI("/authenticate", nil, &content.Account); err != nil {
 		return err

@@ -73,7 +73,8 @@ type shareMetric struct {
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
-// shareSums maps the name of each metric that has a sum to the functions that return the sum.
+// shareSums has an entry for each metric with a sum. The key is the name of the metric. The entry contains the functions that return the
+// sum.
 var shareSums = map[string]shareMetric{
 	"views":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Views }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
 	"likes":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Likes }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
@@ -101,8 +102,8 @@ func (d displaySettings) metrics() []shareMetric {
 	return out
 }
 
-// Meanings explains the labels of the columns that do not explain themselves, such as "Outlier: …". Columns with the same meaning share a
-// text.
+// Meanings returns the explanations of the columns whose labels need one, such as "Outlier: …". If several columns have the same
+// explanation, one text names all of them.
 func (p sharePage) Meanings() []string {
 	var meanings, texts []string
 	for _, m := range p.Metrics {
@@ -138,7 +139,7 @@ func (s *shareVisit) getFromAPI(subPath string, query url.Values, result any) er
 
 // newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the collection's organisation.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // v itself stays without the organisation, because error pages are rendered from v and must not show the organisation
+	own := *v // own is a copy, because v must stay without the organisation: error pages are rendered from v, and they must not show the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err
@@ -156,7 +157,7 @@ type sharePage struct {
 	MadeUp      bool   // true if the numbers are made up by the sandbox
 	Masked      bool   // true if the organisation's tier hides numbers
 	Locked      bool   // true if the visitor must send the password first
-	Failed      bool   // true if the page shows only Problem
+	Failed      bool   // true if this is an error page, which shows the field Problem and nothing else
 	Problem     *Problem
 
 	Refused  *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
@@ -216,7 +217,8 @@ func showShare(v *visit) error {
 // a share page that has expired.
 var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it is no longer shared. Ask the sender of the link for a new one."}
 
-// renderShareError sends the page for an error of a share page. Its visitors may have no token, so it has no link to the dashboard.
+// renderShareError sends the error page for a failed visit of a share page. The error page has no link to the dashboard, because visitors of
+// a share page may have no token.
 func (v *visit) renderShareError(problem *Problem) {
 	if problem.Status == http.StatusNotFound {
 		problem = errShareNotFound
@@ -385,7 +387,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 			}
 		}
 	}
-	c := s.visit.newChart("Sums over the videos that were in the collection on each day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
+	c := s.visit.newChart("The value of a day is the sum over the videos that were in the collection on that day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
 	c.setViewsGained(history)
 	page.Chart = &c
 	return nil
@@ -487,7 +489,7 @@ func (v *visit) saveShare(path string) error {
 	}
 	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Code == "password_required" {
-		problem.Title, problem.Detail = "Not saved", "A page for everyone with address and password needs a password. Type one of at least 8 characters into the field \"New password\". Nothing was changed."
+		problem.Title, problem.Detail = "Not saved", "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
 	}
 	return err
 }

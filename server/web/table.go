@@ -38,7 +38,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	return t, nil
 }
 
-// Query returns the query parameters of the request that reads the shown page of the table from the API.
+// Query returns query parameters for the API, which then returns the rows of the shown page.
 func (t tableView) Query() url.Values {
 	direction := "desc"
 	if t.Ascending {
@@ -62,8 +62,8 @@ func (v *visit) redirectToLastPage(t tableView) bool {
 	return true
 }
 
-// refuseFilter returns nil if err says that a filter in the query of the page is invalid. The page then shows the reason above the form with the
-// filter. In a CSV file, the reason cannot be shown; refuseFilter then returns err, as it does for any other error.
+// refuseFilter handles an error of a page with filters. If err says that a filter is invalid, refuseFilter stores err in v.refused and
+// returns nil. The page then shows err above the form. Other errors, and all errors of CSV files, are returned unchanged.
 func (v *visit) refuseFilter(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest || v.csvPart() != "" {

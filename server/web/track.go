@@ -40,7 +40,7 @@ type trackResult struct {
 	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
-	Waiting bool        // true if the page asks whether the video or account has numbers
+	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
 	Already bool        // true if the video or account was tracked before, and may have numbers
 	State   *firstFetch // state of a video or account that was tracked before; nil if the page has not looked it up
 }
@@ -70,8 +70,8 @@ var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[
 // addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
 var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
 
-// linksIn returns the links in a text, in order and without duplicates. Other text is left out. If a line without a link has only one word, or
-// has words that look like links, linksIn returns these words, so that the visitor sees that they are not links.
+// linksIn returns the links in a text, in order and without duplicates. If a line has no link, linksIn returns the words that can be mistyped
+// links: a word that is alone in its line, and words that match addressPattern. The API refuses these words, and the visitor sees why.
 func linksIn(text string) []string {
 	var links []string
 	seen := map[string]bool{}
@@ -152,7 +152,7 @@ func trackPastedLinks(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.lookUpTracked(content.Results); err != nil {
+	if err := v.lookUpTrackedItems(content.Results); err != nil {
 		return err
 	}
 	for _, r := range content.Results {
@@ -163,7 +163,7 @@ func trackPastedLinks(v *visit) error {
 	content.Progress.Total = len(content.Progress.Waiting)
 	if len(surplus) > 0 {
 		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: "At most " + formatCount(maxPasted) + " links at once; you pasted " +
-			formatCount(len(links)) + ". The last " + formatCount(len(surplus)) + " are still in the field. Press Track again for them."})
+			formatCount(len(links)) + ". The last " + formatCount(len(surplus)) + " are still in the field. Press \"Track\" once more to track them."})
 		content.Left = append(content.Left, surplus...)
 	}
 	status := http.StatusOK
@@ -182,9 +182,9 @@ func trackPastedLinks(v *visit) error {
 	return v.renderTrack(status, content)
 }
 
-// lookUpTracked sets the states of the results of videos and accounts that were tracked before. It looks up at most maxLookUps of them. The
-// page asks for the others later, as for new videos.
-func (v *visit) lookUpTracked(results []trackResult) error {
+// lookUpTrackedItems looks up videos and accounts that were tracked before, at most maxLookUps. It sets the state of each one in results. The
+// page requests the states of all other videos and accounts later.
+func (v *visit) lookUpTrackedItems(results []trackResult) error {
 	lookUps := 0
 	for n := range results {
 		r := &results[n]
@@ -200,7 +200,7 @@ func (v *visit) lookUpTracked(results []trackResult) error {
 		if state.Status != "" && state.Status != "pending" {
 			r.State, r.Waiting = &state, false
 		} else {
-			r.Already = false // it waits for its first numbers like a new one
+			r.Already = false // a video or account without numbers is shown like a newly tracked one
 		}
 	}
 	return nil
@@ -237,11 +237,11 @@ func (p *trackPage) addWarnings(warnings []string) {
 	}
 }
 
-// addProblem adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
-// unchanged.
+// addProblem handles the error of a request. If the visitor can solve the problem, addProblem adds err to the problems on the page and
+// returns nil. Otherwise, it returns err unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
-		if problem.Status == http.StatusTooManyRequests { // the API's text names its operation
+		if problem.Status == http.StatusTooManyRequests { // the API's own text names an API operation, which visitors do not know
 			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links are still in the field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
 		}
 		p.Problems = append(p.Problems, problem)
@@ -342,7 +342,8 @@ func showProgress(v *visit) error {
 	return v.executeTemplate(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the maximum number of links that the page tracks at once. The page can request the progress of as many videos and accounts.
+// maxPasted is the maximum number of links that the page tracks at once. It also limits for how many videos and accounts the page can request
+// the progress.
 const maxPasted = 1000
 
 // recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most

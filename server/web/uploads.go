@@ -56,10 +56,10 @@ func (v *visit) accountUploads(id string) (*uploads, error) {
 	if err := v.getFromAPI("/accounts/"+id+"/videos", query, &found); err != nil {
 		return nil, err
 	}
-	return newUploadsDiagram(found.Data), nil
+	return diagramOfUploads(found.Data), nil
 }
 
-func newUploadsDiagram(videos []client.Video) *uploads {
+func diagramOfUploads(videos []client.Video) *uploads {
 	var known []*client.Video
 	var views []int64
 	byWeek, days := map[store.Date]int{}, map[store.Date]bool{}

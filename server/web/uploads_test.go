@@ -21,7 +21,7 @@ func uploadedVideo(day string, views int64) client.Video {
 
 func TestUploadsDiagram_placesVideosByDayAndViews(t *testing.T) {
 	t.Parallel()
-	u := newUploadsDiagram([]client.Video{ // 2026-11-02 is a Monday
+	u := diagramOfUploads([]client.Video{ // 2026-11-02 is a Monday
 		uploadedVideo("2026-11-18", 5000), uploadedVideo("2026-11-08", 90), uploadedVideo("2026-11-02", 100), uploadedVideo("2026-11-08", 110),
 		{LatestViews: new(int64(7))}, {UploadedAt: &openapi_types.Date{Time: time.Unix(0, 0)}},
 	})
@@ -30,7 +30,7 @@ func TestUploadsDiagram_placesVideosByDayAndViews(t *testing.T) {
 	require.EqualValues(t, 5000, u.High)
 	require.Equal(t, 3, u.Days)
 	require.Nil(t, u.P10, "P10 must be nil, because four videos are too few for percentiles")
-	require.Len(t, u.Dots, 4, "videos without a day or without views must be left out")
+	require.Len(t, u.Dots, 4, "videos whose upload day or views are unknown must be left out")
 	for n := range u.Dots[1:] {
 		require.LessOrEqual(t, u.Dots[n].X, u.Dots[n+1].X, "the dots must be ordered by day")
 	}
@@ -45,15 +45,15 @@ func TestUploadsDiagram_placesVideosByDayAndViews(t *testing.T) {
 
 func TestUploadsDiagram_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, newUploadsDiagram([]client.Video{uploadedVideo("2026-11-02", 1), uploadedVideo("2026-11-03", 2)}))
+	require.Nil(t, diagramOfUploads([]client.Video{uploadedVideo("2026-11-02", 1), uploadedVideo("2026-11-03", 2)}))
 	var videos []client.Video
 	for n := range 20 {
 		videos = append(videos, uploadedVideo("2026-11-02", int64(100-n)))
 	}
-	u := newUploadsDiagram(videos)
+	u := diagramOfUploads(videos)
 	require.EqualValues(t, 82, *u.P10, "P10 must be 82, because two of the twenty videos have at most 82 views")
 	require.EqualValues(t, 99, *u.P90, "P90 must be 99, because two of the twenty videos have at least 99 views")
-	equal := newUploadsDiagram([]client.Video{uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0)})
+	equal := diagramOfUploads([]client.Video{uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0)})
 	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "if all videos have equally many views, their dots must be at half of the height")
 	require.False(t, equal.Dots[0].High, "if the median is 0, no video may be an outlier")
 }

@@ -22,7 +22,7 @@ type videoPage struct {
 	Chart       chart
 	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
 	Collections []client.Collection       // collections to which the video can be added
-	Wait        int                       // seconds after which the page requests itself again, until new numbers have arrived; 0 if it awaits none
+	Wait        int                       // number of seconds after which the page reloads itself; 0 if the page does not wait for new numbers
 }
 
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
@@ -106,18 +106,20 @@ func textOrEmpty[T ~string](s *T) string {
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
-		change, span := changeIn(points, m, p)
+		change, span := computeChange(points, m, p)
 		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: change, Span: span, NoBefore: true,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
 }
 
-// changeIn returns how much the metric with index m changed in the period, as the gains of a collection count it: from the day before the
-// period to the last day with a number. If the metric is not known on the day before the period, the change begins with its first known
-// number in the period. span says in words to which days the change belongs; it is "" for the whole period. If the period has fewer than two
-// known numbers to compare, the change is nil. The points must be sorted by day, the newest first.
-func changeIn(points []point, m int, p period) (change *int64, span string) {
+// computeChange returns the change of the metric with the index m: last value minus first value. The last value is the newest known value in
+// the period. The first value is the newest known value before the period. If there is none, the first value is the oldest known value in
+// the period. If the period has no known value, or if both values are the same point, change is nil.
+//
+// span says in words which days the change covers, such as "since 2026-11-20". It is "" for the whole period. The points must be sorted by
+// day, the newest first.
+func computeChange(points []point, m int, p period) (change *int64, span string) {
 	var first, last *point
 	for n := range points {
 		at := &points[n]
@@ -134,7 +136,7 @@ func changeIn(points []point, m int, p period) (change *int64, span string) {
 	if last == nil || last.Day < p.Start || first == last {
 		return nil, ""
 	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number of yesterday is as new as the daily fetches give
+	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
 	switch {
 	case late && early:
 		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)

@@ -23,8 +23,8 @@ type videosPage struct {
 	Collections []client.Collection
 }
 
-// UsesMoreFilters returns true if a filter is set that the page shows only under "More filters".
-func (p videosPage) UsesMoreFilters() bool {
+// IsFilterSectionOpen returns true if the section "More filters" of the page is open. It is open if one of its filters is set.
+func (p videosPage) IsFilterSectionOpen() bool {
 	return slices.ContainsFunc(videoFilters[3:], p.Filter.Has)
 }
 

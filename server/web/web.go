@@ -87,20 +87,20 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API with the rights of the token in identity, and returns the response. visitorRequest is the visitor's HTTP
-	// request for the page that shows the response.
+	// Do sends a request to the API and returns the response. The request has the rights of the token identity.Token. visitorRequest is the
+	// request that the visitor's browser sent for a page. The page shows the response.
 	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
 	// the API. visitorRequest is the visitor's request for the page.
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
-	// TargetsWithStatus returns the videos and accounts with the given fetch status, whatever organisation tracks them. It returns at most
-	// limit of them.
+	// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum
+	// number of results.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
-	// HistoryDays returns how many days before today the histories of a tier can begin.
+	// HistoryDays returns the maximum age, in days, of the history points that a tier shows.
 	HistoryDays(tier store.Tier) int
 	// HidesNumbers returns true if a tier hides numbers.
 	HidesNumbers(tier store.Tier) bool
@@ -113,7 +113,7 @@ type ErrorCode struct {
 	Code    string
 	Status  int // HTTP status
 	Title   string
-	Meaning string // when the API answers with this error code
+	Meaning string // text that says when the API returns this error code
 }
 
 // Response is a response of the API.
@@ -182,7 +182,7 @@ func New(o Options) (*Pages, error) {
 // setPageHeaders sets the headers of all pages.
 func setPageHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "same-origin") // not no-referrer, because browsers then send "Origin: null" with forms, and sameSite refuses this origin over http
+	h.Set("Referrer-Policy", "same-origin") // the value no-referrer would make browsers send "Origin: null" with forms, which sameSite refuses over http
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
@@ -313,7 +313,7 @@ type page struct {
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
 	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
-	Operate bool   // true if the visitor may see the page of operations
+	Operate bool   // true if the visitor may see the page Operations
 	// ReadOnly is true if the token of the session may not change anything. The page then has no buttons that change something.
 	ReadOnly bool
 	Idle     bool   // true if no collector is running
@@ -330,7 +330,7 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsKnown() // after an error, the page is shown without the notice that no collector is running
+		shown.Idle = err == nil && !served.IsKnown() // if FetchableLinks fails, Idle is false, and the page shows no warning about collectors
 	}
 	if shown.Notice == "" {
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
@@ -369,7 +369,7 @@ func (v *visit) redirectTo(pagePath string) {
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// The time between two requests of a page that waits for numbers is at least minWait and at most maxWait. If the next fetch is late, it is at most
+// A page that waits for numbers reloads itself after a time between minWait and maxWait. If the next fetch is late, this time is at most
 // maxLateWait.
 const (
 	minWait     = 5 * time.Second
@@ -377,9 +377,9 @@ const (
 	maxWait     = time.Hour
 )
 
-// secondsToWait returns after how many seconds a page that waits for numbers requests itself again. nextFetch is the time of the next fetch, or
-// nil if it is not known. Before this time, no numbers can arrive. If the fetch is late, for example because no collector is running, the page
-// requests itself less and less often.
+// secondsToWait returns the number of seconds until a page that waits for numbers reloads itself. nextFetch is the time of the next fetch, or
+// nil if it is not known. No numbers can arrive before nextFetch. If the fetch is late, for example because no collector is running, the number
+// of seconds grows with the delay.
 func (v *visit) secondsToWait(nextFetch *time.Time) int {
 	wait := minWait
 	if nextFetch != nil {

@@ -32,7 +32,7 @@ func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 	}
 }
 
-func TestSecondsToWait_endWithTheNextFetch(t *testing.T) {
+func TestSecondsToWait_isTheTimeUntilTheNextFetch(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 2, 22, 12, 0, 0, 0, time.UTC)
 	v := &visit{Pages: &Pages{Options: Options{Now: func() time.Time { return now }}}}
@@ -43,7 +43,7 @@ func TestSecondsToWait_endWithTheNextFetch(t *testing.T) {
 	}
 }
 
-func TestNumberFormats_neverRoundUpOrShowUnknownNumbersAsZero(t *testing.T) {
+func TestNumberFormats_roundDownAndMarkUnknownNumbers(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
 		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", 999_999_999_999: "999B", 1_000_000_000_000: "1.00T", 1_234_567_000_000_000: "1,234T", -12_390_000: "−12.3M", -5: "−5"} {
@@ -56,12 +56,12 @@ func TestNumberFormats_neverRoundUpOrShowUnknownNumbersAsZero(t *testing.T) {
 	require.Equal(t, "9007199254740991", formatPlain(new(int64(1<<53-1))))
 	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
 	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
-	require.Equal(t, "0.07×", formatMultiple(new(0.071)))
-	require.Equal(t, "999.5×", formatMultiple(new(999.5)))
-	require.Equal(t, "162,022,035.0×", formatMultiple(new(162022035.0)))
+	require.Equal(t, "0.07×", formatFactor(new(0.071)))
+	require.Equal(t, "999.5×", formatFactor(new(999.5)))
+	require.Equal(t, "162,022,035.0×", formatFactor(new(162022035.0)))
 	require.Equal(t, "−1,234.5 %", formatPercent(new(-1234.5)))
 	require.Equal(t, "12,345.60 %", formatRatio(new(12345.6)))
-	for _, show := range []func(number) string{formatCount, formatShort, formatSigned, formatPercent, formatRatio, formatMultiple} {
+	for _, show := range []func(number) string{formatCount, formatShort, formatSigned, formatPercent, formatRatio, formatFactor} {
 		require.Equal(t, unknown, show((*int64)(nil)))
 		require.Equal(t, unknown, show((*float64)(nil)))
 		require.Equal(t, unknown, show(nil))
@@ -76,7 +76,8 @@ func TestCard_lineHasTheSameThicknessWhereItIsSteep(t *testing.T) {
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(cardBackground), image.Point{}, draw.Src)
 	points := []point{{Day: 21, Values: []*int64{new(int64(1000))}}, {Day: 20, Values: []*int64{new(int64(1000))}}, {Day: 19, Values: []*int64{new(int64(0))}}, {Day: 1, Values: []*int64{new(int64(0))}}}
 	drawLine(picture, chart{Points: points, Period: period{Start: 1, End: 21}, Metrics: make([]metric, 1)}, picture.Bounds())
-	covered := func(x, y int) float64 { // how much of a pixel the line covers; the red parts of the colours of line and area differ most
+	// covered returns how much of a pixel the line covers, from 0 to 1. It compares the red values, which differ most between line and area.
+	covered := func(x, y int) float64 {
 		red := float64(picture.RGBAAt(x, y).R)
 		return max(0, min(1, (float64(cardArea.R)-red)/(float64(cardArea.R)-float64(cardAccent.R))))
 	}
@@ -168,7 +169,7 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 			c.Points = append(c.Points, point{Quality: quality})
 		}
 	}
-	require.Equal(t, "Of 30 days: 23 were measured, 3 were computed from the points before and after, 1 was corrected downwards by the platform, "+
+	require.Equal(t, "Of the 30 days in the period, 23 were measured, 3 were computed from the points before and after, 1 was corrected downwards by the platform, "+
 		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())

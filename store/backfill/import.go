@@ -30,7 +30,7 @@ type ImportVideo struct {
 	VideoLength *string     // the length in seconds; used only if the stored video has no length
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 	MadeUp      bool        // the points are made-up data of a demo database, so they are stored with store.SandboxSource as their source
-	Stopped     bool        // the other tracker no longer tracks the video; if the organisation does not have the video, it is stored as stopped
+	Stopped     bool        // the export marks the video as stopped; if the organisation does not have the video yet, Import stores the video as stopped
 }
 
 // sourceName returns the name that is stored as the source of the video's points.
@@ -53,10 +53,11 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history keeps its own point with other counts for that day. A stored point that was
-	// imported without counts does not prevent the import of counts.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. Exception: a stored point
+	// that was imported without counts is replaced by a point with counts.
 	//
-	// For a day older than Retention.Daily, any stored point of the same week prevents the import. Only a weekly point from an earlier import does not.
+	// For a day older than Retention.Daily, the result is also PointKept if the history has a daily point of the same week, or a weekly point of that
+	// week that was not imported.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -67,7 +68,7 @@ const (
 // ImportedVideo is the result of Import for one video.
 type ImportedVideo struct {
 	New     bool           // the organisation did not have the video before the import
-	Stopped bool           // the video is not tracked: the organisation has stopped it, or the video is new and the other tracker has stopped it
+	Stopped bool           // the video is not tracked: the organisation has stopped it, or the video is new and the export marks it as stopped
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
@@ -90,7 +91,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		return nil, err
 	}
 	if !dryRun {
-		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDailyDay(), i.Now.Day()); err != nil {
+		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDayForDailyPoints(), i.Now.Day()); err != nil {
 			return nil, err
 		}
 	}
@@ -132,8 +133,8 @@ type replacedWeek struct {
 	week  db.Date
 }
 
-// firstDailyDay returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importing) firstDailyDay() db.Date {
+// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
+func (i *importing) firstDayForDailyPoints() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
@@ -194,7 +195,7 @@ func (i *importing) importVideos() ([]ImportedVideo, error) {
 	return out, i.stopNewVideos(classified)
 }
 
-// stopNewVideos stops the tracking of the newly added videos that the other tracker no longer tracked.
+// stopNewVideos stops the tracking of each video that this import has added and that the export marks as stopped.
 func (i *importing) stopNewVideos(videos []*mergedVideo) error {
 	var refs []store.VideoRef
 	for _, m := range videos {
@@ -307,8 +308,9 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets mergedVideo.named, the handle of the video's account, for each video. If the import has only the account's id, setHandlesByID
-// finds or creates the account. The handle of a created account is its id: sources also report the id as the handle if an account has no handle.
+// setHandlesByID sets mergedVideo.named for each video: the handle of the video's account. If the import names an account only by its id,
+// setHandlesByID finds or creates the account. A created account gets its id as its handle. Sources also report the id as the handle if an account
+// has no handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -418,7 +420,7 @@ func (i *importing) mergeVideo(m *mergedVideo) {
 	m.setLatestCounts()
 	i.merged = append(i.merged, m)
 	i.gone = append(i.gone, m.gone...)
-	oldest := i.firstDailyDay()
+	oldest := i.firstDayForDailyPoints()
 	for n, p := range m.added {
 		day := p.At.Day()
 		row := func(c store.Counts, rounded bool) []any {
@@ -490,7 +492,7 @@ func (i *importing) writeChanges() error {
 	if err := i.updateDays(); err != nil {
 		return err
 	}
-	return db.RunWrites(i.Tx, ingest.TotalsUpdates(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
+	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
 // fillDetails sets the caption, upload date, length and account of m.after, if the stored video lacks the value and the import has it. It returns

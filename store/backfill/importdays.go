@@ -17,9 +17,9 @@ import (
 // dayChange contains the amounts that an import adds to the sums of an account or organisation. An amount is added to the sums of one day and to
 // the sums of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // for each count: by how much its sum changes
-	known  [store.MetricCount]int64 // for each count: by how much the number of videos with a known count changes
-	videos int64                    // by how much the number of videos changes
+	counts [store.MetricCount]int64 // for each metric: the change in the sum
+	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
+	videos int64                    // the change in the number of videos
 }
 
 // addAmounts adds the amounts in o to the amounts in d.
@@ -44,15 +44,16 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// addChange adds c to the changes from the given day on. Such a change applies to the sums of that day and of all later days.
+// addChange records that the sums of the given day and of all later days change by c. If a change is already recorded for the day, addChange adds c
+// to it.
 func (h *history) addChange(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.addAmounts(c)
 	h.changes[day] = sum
 }
 
-// addCounts adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. Each step is a day on which the last known
-// counts of the video change.
+// addCounts records in h how the counts of one video change the sums. The counts are added if sign is 1, and subtracted if sign is -1. Each step is a
+// day on which counts of the video change.
 func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -119,11 +120,11 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The days that have a row are storedDays, in
-// ascending order.
+// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The days in storedDays already have a row. They
+// are in ascending order.
 //
-// The arguments of updateDay are the day, an index in storedDays, and the amounts to add to the row of the day. The index is that of the last stored
-// day up to this day, or -1 if there is none.
+// The function updateDay gets the day and the amounts to add to the row of the day. It also gets storedIndex, the index of the day in storedDays. If
+// the day has no row, storedIndex is the index of the last earlier day in storedDays, or -1 if there is no earlier day.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

@@ -17,8 +17,8 @@ type mergedVideo struct {
 	in            *ImportVideo
 	isNew         bool // the organisation did not have the video
 	before, after store.Video
-	stored        []storedPoint // points in the database that stay, the oldest first
-	gone          []storedPoint // points in the database that the import deletes, because points in added replace them
+	stored        []storedPoint // points in the database that the import does not delete, the oldest first
+	gone          []storedPoint // points in the database that the import deletes, because it replaces them by imported points
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
@@ -82,8 +82,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// A daily point of the week prevents the import. So does a weekly point that retention made, because the days that it replaced are
-		// unknown. An imported weekly point is the last imported point of its week, so a later point can be added.
+		// The imported point belongs to an old week. The import skips the point if the week already has a stored daily point, or a weekly point that
+		// retention made. If an earlier import made the weekly point, only points of later days are added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -124,8 +124,8 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the point m.added[n] is the last added point of its week before firstDaily. Of each week, only this point is
-// stored as the weekly point.
+// isWeeklyPoint returns true if m.added[n] is stored as a weekly point. The weekly point is the latest imported point of a week. Points on the day
+// firstDaily or later do not count, because they are stored as daily points.
 func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -134,9 +134,9 @@ func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that is stored for m.added[n]: for each count, the last known value in the week up to this point.
-// If no added point of the week has a count, the value comes from the stored weekly point. The second result is true if any of these points is
-// rounded.
+// weekCounts returns the counts of the weekly point that is stored for m.added[n]. It merges the weekly point in the database, if there is one, with
+// the points of the same week in m.added, up to the index n. The result has the last known value of each count. weekCounts also returns whether one
+// of the merged points has rounded counts.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -166,9 +166,9 @@ type step struct {
 	store.Counts
 }
 
-// toStep converts the stored point to a step: the counts of the point are the last known counts from the day of the point on. A weekly point becomes
-// a step on the Monday of its week.
-func (s *storedPoint) toStep() step {
+// convertToStep converts the stored point to a step with the same counts. The day of the step is the day of the point. For a weekly point, the day of
+// the step is the Monday of the week. So the sums of all days of the week include the weekly point.
+func (s *storedPoint) convertToStep() step {
 	day := s.Day
 	if s.Weekly {
 		day = day.Week()
@@ -176,16 +176,16 @@ func (s *storedPoint) toStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the points of the video as steps, the oldest first: the points after the import if afterImport is true, and the points before
-// the import otherwise. The step of a weekly point is on the Monday of its week, because the sums of the whole week include the point.
+// steps converts the points of the video to steps, the oldest first. If afterImport is true, these are the points that the video has after the
+// import. Otherwise, these are the points that the video had before the import.
 func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		out = append(out, s.toStep())
+		out = append(out, s.convertToStep())
 	}
 	if !afterImport {
 		for _, s := range m.gone {
-			out = append(out, s.toStep())
+			out = append(out, s.convertToStep())
 		}
 	}
 	if afterImport {
@@ -234,8 +234,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has this count, so it is unknown from which day the latest count is. Replace the latest count only by the count of a
-			// point that is later than all stored points.
+			// No stored point has the latest value of this count, so the day of the latest value is unknown. An imported value replaces the latest value
+			// only if the imported point is later than all stored points.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}
@@ -243,5 +243,5 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	day := v.LatestUpdatedAt.Day()
-	ingest.SetGrowth(v, day, lastViewsDay(points), func(d db.Date) *int64 { return viewsOn(points, d) })
+	ingest.SetGrowth(v, day, lastDayWithViews(points), func(d db.Date) *int64 { return viewsOn(points, d) })
 }

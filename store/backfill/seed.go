@@ -42,13 +42,13 @@ type LoadCollection struct {
 // Load computes the statistics from Videos.
 type LoadAccount struct {
 	store.Account
-	Collections []uuid.UUID     // ids of the collections that contain the account
-	Days        []LoadFollowers // numbers of followers, the oldest day first
+	Collections []uuid.UUID      // ids of the collections that contain the account
+	Days        []FollowerCounts // numbers of followers, the oldest day first
 	Videos      []LoadVideo
 }
 
-// LoadFollowers has the number of an account's followers and the number of accounts that it follows, on one day.
-type LoadFollowers struct {
+// FollowerCounts contains two counts of an account on one day: how many followers it has, and how many accounts it follows.
+type FollowerCounts struct {
 	Day                  db.Date
 	Followers, Following *int64
 }
@@ -60,17 +60,17 @@ type LoadVideo struct {
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 	// Refused says why there are no newer points, or is nil if the last fetch succeeded. Load ignores it for a stopped or pending video and for
 	// a video without points.
-	Refused *LoadRefusal
+	Refused *FetchRefusal
 }
 
-// LoadRefusal is the result of the latest fetches of a video that the sources no longer show.
-type LoadRefusal struct {
+// FetchRefusal describes why the latest fetches of a video failed: the video is private, or it no longer exists.
+type FetchRefusal struct {
 	Status   store.FetchStatus // queue.FetchPrivate or queue.FetchGone
 	At       db.Instant        // time of the last attempt
 	State    string            // state of the target in the queue: queue.StateParked or queue.StateGone
-	Rule     string            // name of the collector's rule that counts such answers
-	Refusals int               // number of such answers in a row
-	Detail   string            // last answer, for operators
+	Rule     string            // name of the collector's rule that counts the failed fetches
+	Refusals int               // number of failed fetches since the last successful one
+	Detail   string            // why the last fetch failed, as text for operators
 }
 
 // LoadPoint contains the counts of a video at the time At.
@@ -119,7 +119,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	})
 }
 
-// loading is the state of one run of the transaction of Load. It collects the rows of each table and the totals, which are written at the end.
+// loading is the state of Load during one run of its transaction. It collects rows and totals, which writeRows writes at the end.
 type loading struct {
 	*store.Org
 	tx     *gorm.DB
@@ -137,8 +137,8 @@ type loading struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// firstDailyDay returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loading) firstDailyDay() db.Date {
+// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
+func (l *loading) firstDayForDailyPoints() db.Date {
 	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
 }
 
@@ -152,7 +152,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, l.firstDailyDay()), l.now.Day())
+	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, l.firstDayForDailyPoints()), l.now.Day())
 }
 
 // insertCollections inserts the collections that the organisation does not have yet.
@@ -315,8 +315,8 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// newVideo converts a LoadVideo to a video of the database, with the latest counts and the growth that follow from in.Points. It returns an
-// error if the points are out of order, on the same UTC day or in the future.
+// newVideo converts a LoadVideo to a video for the database. It computes the latest counts and the growth from in.Points. It returns an error in
+// three cases: the points are not in the order of time, two points are on the same UTC day, or a point is in the future.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -332,7 +332,7 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	if n := len(in.Points); n > 0 {
 		day := in.Points[n-1].At.Day()
-		ingest.SetGrowth(&v, day, lastViewsDay(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
+		ingest.SetGrowth(&v, day, lastDayWithViews(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
 	}
 	return v, nil
 }
@@ -348,8 +348,8 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	return nil
 }
 
-// lastViewsDay returns the day of the last point that has views, or nil if no point has views.
-func lastViewsDay(points []LoadPoint) *db.Date {
+// lastDayWithViews returns the day of the last point that has views, or nil if no point has views.
+func lastDayWithViews(points []LoadPoint) *db.Date {
 	for _, p := range slices.Backward(points) {
 		if p.Views != nil {
 			return new(p.At.Day())
@@ -364,8 +364,8 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// addVideo adds the rows of a video to l, and the video to the totals. If the video is tracked and not pending, addVideo also adds a target to
-// the entries for the queue. The caller must have set the latest counts and growth of v.
+// addVideo adds the rows of the video v to l, and adds its counts to l.totals. If v is tracked and not pending, addVideo also adds a target for the
+// queue to l.entries. The caller must set the latest counts and the growth of v before the call.
 func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	status, attemptedAt := loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
@@ -405,10 +405,10 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// addPoints adds the rows of a video's points to l. From firstDailyDay on, it adds a point for each day. For earlier days, it adds
+// addPoints adds the rows of a video's points to l. From firstDayForDailyPoints on, it adds a point for each day. For earlier days, it adds
 // only one point for each week, because the retention job also keeps only one.
 func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
-	oldest := l.firstDailyDay()
+	oldest := l.firstDayForDailyPoints()
 	var known store.Counts // the last known counts in the week of the point p, including the counts of p
 	for i, p := range points {
 		day := p.At.Day()
@@ -432,7 +432,7 @@ type fetchedTarget struct {
 	externalID string
 	at         db.Instant
 	views      *int64 // views that the fetch reported; nil for an account
-	refused    *LoadRefusal
+	refused    *FetchRefusal
 }
 
 // writeRows writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
@@ -488,7 +488,7 @@ func (l *loading) setLastFetches() error {
 	for chunk := range slices.Chunk(l.fetched, db.InsertChunk) {
 		values, args := make([]string, len(chunk)), []any{}
 		for i, f := range chunk {
-			result := cmp.Or(f.refused, &LoadRefusal{Status: queue.FetchOK, State: queue.StateActive})
+			result := cmp.Or(f.refused, &FetchRefusal{Status: queue.FetchOK, State: queue.StateActive})
 			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint)" +
 				", CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS integer), CAST(? AS text))"
 			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views, result.Status, result.State, result.Rule, result.Refusals, result.Detail)

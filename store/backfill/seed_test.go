@@ -176,7 +176,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 func fetchDueVideos(t *testing.T, db *storetest.DB, factsOf func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))
+		c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))
 		require.NoError(t, err)
 		var outcomes []ingest.Outcome
 		for _, target := range c.Targets {
@@ -229,7 +229,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		b.Accounts[0].Videos[0].Collections = []uuid.UUID{parent}
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
 		today := store.DateOf(db.Clock.Now())
-		b.Accounts[0].Days = []backfill.LoadFollowers{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
+		b.Accounts[0].Days = []backfill.FollowerCounts{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
 
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations must be able to have records with the same ids")
@@ -269,7 +269,7 @@ func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		claim := func(kind queue.Kind) []queue.Target {
-			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 50, time.Minute, queue.LanePremium))
+			c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, kind, 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
 			return c.Targets
 		}

@@ -53,7 +53,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	if l.days == nil {
 		l.days = map[db.Date]*daySums{}
 	}
-	var known LoadFollowers
+	var known FollowerCounts
 	next := 0
 	for at := range days {
 		day, d := first+db.Date(at), &days[at]

@@ -17,7 +17,7 @@ import (
 
 // weekWithoutSundayViews returns the daily points of an old week, and the Sunday of the week. The point of Sunday has likes and no views.
 func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
-	monday, days := storetest.WeekWithoutSundayViews(db, true)
+	monday, days := storetest.WeekWhoseSundayLacksViews(db, true)
 	for _, day := range slices.Sorted(maps.Keys(days)) {
 		points = append(points, backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: days[day]})
 	}
@@ -39,7 +39,7 @@ func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sampleDataset(1).toBatch(db.Clock.Now())
 		sunday, points := weekWithoutSundayViews(db)
-		// The next week has a point without views and likes, so it must not get these counts from the week before.
+		// The only point of the next week has shares and no other counts. It must not get the views and likes of the week before.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
@@ -50,13 +50,13 @@ func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	})
 }
 
-func TestImport_keepsCountsOfEarlierDaysIfTheLastDayOfTheWeekHasNone(t *testing.T) {
+func TestImport_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		sunday, points := weekWithoutSundayViews(db)
 		for n, cut := range []int{0, 3, 6} { // the number of points in the first import; the second import has the other points
-			l := storetest.Clip(t, n)
+			l := storetest.VideoLink(t, n)
 			if cut > 0 {
 				importResults(t, o, importOf(l, points[:cut]...))
 			}

@@ -59,8 +59,8 @@ func compressLines(t *testing.T, lines string) []byte {
 func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	ctx := t.Context()
-	o := storetest.FullOrg(t, db)
-	storetest.FullOrg(t, db)
+	o := storetest.NewOrgInAllTables(t, db)
+	storetest.NewOrgInAllTables(t, db)
 	videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true)).Videos
 	for i, v := range videos {
 		title := []string{"Größe \"日本\" 🐶\u2028\\ \x01 <b>&", "", strings.Repeat("x", 3000)}[i%3]
@@ -152,7 +152,7 @@ func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 20)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 20)...)
 		ctx, stop := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
 		committed := make(chan struct{}, 1000)
@@ -235,7 +235,7 @@ func TestRestore_refusesADatabaseWithRows(t *testing.T) {
 		storetest.NewOrg(t, db)
 		file, _ := writeBackup(t, db.Store)
 		_, err := restoreBackup(t, db, file)
-		require.ErrorContains(t, err, "the database is not empty, table organisations has rows")
+		require.ErrorContains(t, err, "the database is not empty: the table \"organisations\" has rows")
 	})
 }
 

@@ -28,9 +28,8 @@ func newDamagedError(format string, args ...any) error {
 	return &DamagedError{fmt.Sprintf(format, args...)}
 }
 
-// Check reads a backup completely. It compares the number of rows and the checksum with the values that are stored in the backup. If they
-// differ, it returns a *DamagedError. Check regularly calls the function progress with the number of rows read so far and the total number
-// of rows.
+// Check reads a whole backup. It returns a *DamagedError if the number of rows or the checksum differs from the value that is stored in the backup.
+// Check repeatedly calls `progress` with the number of rows that were read so far and the total number of rows.
 func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {

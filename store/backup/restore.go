@@ -18,7 +18,7 @@ import (
 // Finally it updates the schema to the version of this program. It returns a *DamagedError for a damaged backup, and a *store.SchemaError
 // for a backup of a newer program.
 //
-// Restore regularly calls progress with the number of rows read so far and the total number of rows.
+// Restore repeatedly calls `progress` with the number of rows read so far and the total number of rows.
 func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -100,7 +100,7 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 				return err
 			}
 			if rows > 0 && table.Name != settings {
-				return fmt.Errorf("the database is not empty, table %s has rows: restore into a new database that no program uses", table.Name)
+				return fmt.Errorf("the database is not empty: the table %q has rows; restore into a new database that no program uses", table.Name)
 			}
 		}
 		return nil
@@ -121,8 +121,8 @@ type loader struct {
 	insert db.InsertRows
 
 	table   string
-	names   []string          // names of the columns in the backup
-	columns []db.StoredColumn // the columns of the table in the database, in the order of names
+	names   []string          // names of the columns, as the backup lists them
+	columns []db.StoredColumn // columns of the database: columns[i] has the name names[i]
 	org     int               // index of the column organisation_id; -1 if there is none
 	rows    [][]any           // rows that are not yet inserted
 	bytes   int               // number of bytes of the texts in rows
@@ -203,7 +203,7 @@ func (l *loader) finishTable(table string, rows int64) error {
 	if err := l.insertRows(); err != nil {
 		return err
 	}
-	if !db.IsReferred(table) {
+	if !db.IsReferencedByForeignKeys(table) {
 		return nil
 	}
 	return l.db.UpdateStatistics(l.tx, table, rows)

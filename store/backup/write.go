@@ -73,7 +73,7 @@ const reportEvery = 5000
 // committed later are not in it. If Write fails, the written part is not a valid backup. If the schema is newer than this program, Write
 // returns a *store.SchemaError, because this program does not know all tables.
 //
-// Write regularly calls progress with the number of rows written so far and the total number of rows.
+// Write repeatedly calls `progress` with the number of rows written so far and the total number of rows.
 func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	target := &target{Writer: w}
 	compressed, err := zstd.NewWriter(target)
@@ -147,7 +147,7 @@ func (b *writer) writeLines(ctx context.Context, from *db.Snapshot) error {
 
 // writeHeader completes the header and writes it.
 func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
-	first, last, err := from.PointDays(ctx)
+	first, last, err := from.FirstAndLastDay(ctx)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (d discovery) correctTotals(records ...*store.Account) error {
 // only the kept account's point stays, and its missing follower counts are copied from the other point. If both accounts have a subscription,
 // only the kept account's subscription stays.
 func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
-	// If both accounts have a subscription, delete the old account's subscription and recompute the lane of its target.
+	// If both accounts have a subscription, delete the subscription of the old account, and update the lane of the old account's target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, oldID, d.org, store.KindAccount, keptID)
 	if err != nil {

@@ -57,7 +57,7 @@ func requireOneTrackedAccount(t *testing.T, db *storetest.DB, o *store.Org, id u
 	storetest.RequireConsistent(t, db, o)
 }
 
-func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
+func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -78,7 +78,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 		require.NotEqual(t, id, second.AccountID, "the records must stay separate until a source reports that both handles belong to one account")
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
 		require.NoError(t, err)
-		fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
+		fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
 		storetest.DeliverAccount(t, db, renamedFacts(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
@@ -89,7 +89,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
 		require.EqualValues(t, 4, a.TotalVideosTracked)
-		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.Clip(t, 999)).LinkedAccountID)
+		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.VideoLink(t, 999)).LinkedAccountID)
 		_, err = o.Account(t.Context(), store.AccountRef{ID: second.AccountID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 		requireOneTrackedAccount(t, db, o, id, 110)
@@ -100,7 +100,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 	})
 }
 
-func TestMergeAccounts_keepsTheRecordWithTheHistoryIfItIsFetchedFirst(t *testing.T) {
+func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

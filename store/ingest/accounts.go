@@ -110,11 +110,11 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes the outcome of one account to the data of the subscribed organisations in orgs, whose locks the transaction holds. An
-// organisation that is not in orgs has subscribed after lockSubscribers read the subscriptions. For such an organisation, the account becomes
-// due again immediately.
+// writeAccount stores the outcome of a fetch of one account for each subscribed organisation in orgs. The transaction has locked these organisations.
+// An organisation that subscribed after the call of lockSubscribers is not in orgs. For such an organisation, the account becomes due again
+// immediately.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
-	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
+	if o.Account == nil && o.Private == nil && !o.HandleLost && o.statusChange() == nil {
 		return nil
 	}
 	var subs []queue.FetchSubscription
@@ -198,7 +198,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation does not
 	// have. The method trackNewVideos skips videos that the organisation has.
 	if f != nil && f.Listed {
-		reach, err := d.fourthOlderVideo(a)
+		reach, err := d.findUnpinnedOldVideo(a)
 		if err != nil {
 			return 0, err
 		}
@@ -307,7 +307,7 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // the fetch used the handle of the fetched record
+		reported.Username = fetched.Username // the source reported no handle, so the account still has the handle that the fetch used
 	}
 	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {
@@ -324,9 +324,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. If the list is the first since
-// tracking began that was long enough to contain all new videos, it also tracks stopped videos again: see resumeStopped. After that, stopped
-// videos stay stopped.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Before the first complete list of the
+// account, trackNewVideos also tracks stopped videos again: see resumeStopped. After the first complete list, stopped videos stay stopped.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -389,8 +388,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", added, d.org).Error
 }
 
-// limitToPreview returns the videos to fetch. If the organisation has a paid subscription, these are all given videos. Otherwise only d.preview
-// videos of an account are fetched: limitToPreview returns the first videos until this number is reached, and marks the others as pending.
+// limitToPreview returns the videos to fetch. With a paid subscription, it returns all given videos. Without a paid subscription, at most d.preview
+// videos of the account are fetched: limitToPreview returns the first of the given videos up to this limit, and marks the others as pending.
 func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -411,8 +410,8 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped tracks stopped videos of the account again if they are among the listed videos, and returns them. If the organisation had tracked a
-// video by its own link, the video stays stopped.
+// resumeStopped finds the stopped videos of the account in the list, tracks them again, and returns them. It leaves out each video that the
+// organisation had tracked individually, by a link to the video.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {
@@ -433,8 +432,8 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the change of an account's follower and following counts between before and after the fetch to the organisation's totals. It
-// then stores the totals as the organisation's point of the fetch's day.
+// addFollowers updates the organisation's totals of followers and following after a fetch of an account. It adds the differences between the
+// account's counts before the fetch and after the fetch. It then stores the totals as the organisation's point for the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64
@@ -447,5 +446,5 @@ func (d discovery) addFollowers(before, after store.Account) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(d.tx, store.OrganisationDayWrites(d.tx, []uuid.UUID{d.org}, d.at.Day())...)
+	return db.RunWrites(d.tx, store.StatementsForOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())...)
 }

@@ -75,7 +75,7 @@ func TestDiscovery_requestsALongListOnlyWhenAPrivateAccountBecomesPublic(t *test
 
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Zero(t, c.Targets[0].Depth, "no long list may be requested while the account is private")
+		require.Zero(t, c.Targets[0].Depth, "the collector must not request a long list while the account is private")
 		require.Equal(t, "42", c.Targets[0].AccountID)
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
@@ -102,7 +102,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.StopVideos(t, o, storetest.ParseLink(t, videos[0].Link))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video must stay stopped if it was not stopped together with its account")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped individually must stay stopped after the next fetch of its account")
 
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 		}{{store.TrackAll, 40}, {store.TrackLatest30, 30}, {store.TrackNewOnly, 0}} {
 			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
-			today := organisationToday(t, db, o)
+			today := organisationPointOfToday(t, db, o)
 			require.Equal(t, []int64{0, 0}, []int64{today.Accounts, today.Videos}, "today's point must not count stopped accounts and videos")
 
 			storetest.Follow(t, o, c.kind, l)
@@ -140,7 +140,7 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 			if c.want > 0 {
 				require.EqualValues(t, 7*c.want, *a.TotalViews)
 			}
-			today = organisationToday(t, db, o)
+			today = organisationPointOfToday(t, db, o)
 			require.Equal(t, []int64{1, int64(c.want)}, []int64{today.Accounts, today.Videos})
 			storetest.RequireConsistent(t, db, o)
 			require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"), "tracking the account again must not cause a fetch")
@@ -161,7 +161,7 @@ func TestTrack_updatesTheSumsImmediatelyIfAStoppedVideoIsTrackedAgain(t *testing
 		requireSums := func(tracked int64) {
 			t.Helper()
 			a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
-			require.Equal(t, []int64{tracked, 7 * tracked, tracked}, []int64{a.TotalVideosTracked, *a.TotalViews, organisationToday(t, db, o).Videos})
+			require.Equal(t, []int64{tracked, 7 * tracked, tracked}, []int64{a.TotalVideosTracked, *a.TotalViews, organisationPointOfToday(t, db, o).Videos})
 			storetest.RequireConsistent(t, db, o)
 		}
 		storetest.StopVideos(t, o, one)
@@ -177,11 +177,11 @@ func TestDiscovery_updatesTheRequestedAccountIfTheAnswerHasNoIDAndNoHandle(t *te
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Name: new("Some One"), Followers: new(int64(7))})
-		page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+		page, err := o.ListAccounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Accounts, 1, "an answer without a handle must not create another record")
-		require.EqualValues(t, 7, *page.Accounts[0].LatestFollowersCount)
-		require.Equal(t, "Some One", *page.Accounts[0].Name)
+		require.Len(t, page.Rows, 1, "an answer without a handle must not create another record")
+		require.EqualValues(t, 7, *page.Rows[0].LatestFollowersCount)
+		require.Equal(t, "Some One", *page.Rows[0].Name)
 	})
 }
 
@@ -200,7 +200,7 @@ func TestAcknowledgeAccounts_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T
 		}
 		db.Clock.Advance(2 * time.Minute)
 		storetest.DeliverAccount(t, db, facts(1010, videos[:2]))
-		before, point := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)), organisationToday(t, db, o)
+		before, point := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)), organisationPointOfToday(t, db, o)
 		days := func() []store.AccountPoint {
 			points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: before.ID}, storetest.Today(db)-1, storetest.Today(db))
 			require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestAcknowledgeAccounts_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{late}))
 		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)))
 		require.Equal(t, history, days())
-		require.Equal(t, point, organisationToday(t, db, o))
+		require.Equal(t, point, organisationPointOfToday(t, db, o))
 
 		lost := storetest.AccountOutcome(db, queue.Target{Platform: link.TikTok, Kind: "account", ExternalID: "42", Handle: "someone"}, ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
@@ -242,8 +242,8 @@ func TestDiscovery_tracksEachVideoOnceIfAnOldListArrives(t *testing.T) {
 	})
 }
 
-// organisationToday returns the organisation's point of today, which contains its totals.
-func organisationToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
+// organisationPointOfToday returns the organisation's point of today, which contains its totals.
+func organisationPointOfToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
 	require.NoError(t, err)

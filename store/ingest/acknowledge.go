@@ -22,7 +22,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
-	turns, err := nextSourceTurns(tx, now, sorted)
+	turns, err := reserveInteractiveTurns(tx, now, sorted)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 				details = &fetchedAt
 			}
 		}
-		if o.account { // for an account, the column views contains the number of followers
+		if o.account { // for an account, the number of followers is stored in the column "views"
 			fetched, views = &fetchedAt, o.followers
 		}
 		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
@@ -48,8 +48,8 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	// The list has columns for the bucket and the token of the claim, because parameters would be slow: PostgreSQL would compare each target of
-	// the claim with each row of the list, and SQLite would read all targets of the bucket.
+	// The bucket and the token of the claim are columns of the list, and not parameters of the UPDATE, because parameters would make the UPDATE slow.
+	// With parameters, PostgreSQL would compare each target of the claim with each row of the list, and SQLite would read all targets of the bucket.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -70,7 +70,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 
 // targetStatus returns the new fetch status of the target, or "" if the status does not change. hasCounts is true if the outcome has counts.
 func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
-	c := o.fetchChange()
+	c := o.statusChange()
 	switch {
 	case c == nil:
 		return ""
@@ -80,9 +80,9 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	return c.Status
 }
 
-// nextSourceTurns returns a new turn for each outcome whose attempt continues with another source in the interactive lane, and 0 for all other
-// outcomes. The target with the lowest turn is fetched first at this source.
-func nextSourceTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
+// reserveInteractiveTurns returns one number for each outcome. The number is a new turn if the target is in the interactive lane and its attempt
+// continues with another source. Otherwise, the number is 0. Each source fetches the target with the lowest turn first.
+func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {
 		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts returns the account record of each video for which the source reported an author. Missing records are created. The map key is the key
-// of the video. After writing the videos, the caller must call updateHandles: it writes new handles of the accounts to the other tables.
+// findAccounts returns the account record of each video for which the source reported an author, by Video.Key. It creates missing records. After
+// writing the videos, the caller must call updateHandles, which writes new handles of the accounts to the other tables.
 func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
@@ -30,7 +30,7 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 	}
 	resolvers := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // not over authors, because a map has no fixed order
+	for i := range videos { // loop over the slice `videos`, because the map `authors` has no fixed order
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if resolvers[v.OrganisationID] == nil {

@@ -19,7 +19,7 @@ func TestAccount_isFoundByItsHandleUntilItsPlatformIDIsKnown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := storetest.Clips(t, 3) // links with the handle @someone
+		links := storetest.VideoLinks(t, 3) // links with the handle @someone
 		storetest.Track(t, o, links...)
 		linked := storetest.AccountOf(t, o, links[0])
 		require.Nil(t, linked.ExternalID)
@@ -40,7 +40,7 @@ func TestAccount_isFoundByItsHandleUntilItsPlatformIDIsKnown(t *testing.T) {
 func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.FactsWithAuthor("42", "someone")})
 		before := storetest.AccountOf(t, o, l)
@@ -59,7 +59,7 @@ func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, old, fresh := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
+		o, old, fresh := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
 		storetest.Track(t, o, old, fresh)
 		at := db.Clock.Now()
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{old: storetest.FactsWithAuthor("42", "someone")})
@@ -82,7 +82,7 @@ func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 func TestAccounts_canSwapTheirHandles(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, a, b := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
+		o, a, b := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
 		storetest.Track(t, o, a, b)
 		at := db.Clock.Now()
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{a: storetest.FactsWithAuthor("42", "left"), b: storetest.FactsWithAuthor("43", "right")})
@@ -100,7 +100,7 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 func TestAccount_hasASeparateRecordForEachPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
+		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, tiktok, youtube)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{tiktok: storetest.FactsWithAuthor("42", "someone"), youtube: storetest.FactsWithAuthor("42", "someone")})
 		require.NotEqual(t, storetest.AccountOf(t, o, tiktok).ID, storetest.AccountOf(t, o, youtube).ID)
@@ -153,7 +153,7 @@ func TestAccount_isCreatedOnceByConcurrentCollectors(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
 		storetest.Track(t, o, one, two)
-		finish := storetest.RunBefore(t, db, "handle_current", func(s *store.Store) {
+		finish := storetest.RunBeforeStatement(t, db, "handle_current", func(s *store.Store) {
 			f := storetest.FactsWithAuthor("UC1", "someone")
 			require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{
 				storetest.Outcome(db, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: two.ID}, f)}))

@@ -13,16 +13,16 @@ import (
 
 const (
 	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
-	minFullPage = 10 // a list with fewer videos contains all videos of the account, because every full page has at least this many
+	minFullPage = 10 // a full page of a source has at least this many videos; a shorter list contains all videos of the account
 )
 
 // listDepths are the list lengths to request, in order, until a list reaches the last known upload or has fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// fourthOlderVideo returns the index of the fourth older video in the list, or -1 if there are fewer. The first three older videos do not count,
-// because they may be pinned to the top of the list. A video is older if it was uploaded before the last complete list. Before the first complete
-// list, no video is older.
-func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
+// findUnpinnedOldVideo returns the index of the first old video in the list that cannot be pinned, or -1 if there is none. An account can pin three old
+// videos to the top of its list, so this is the fourth old video. A video is old if it was uploaded before the last complete list. Before the first
+// complete list, no video is old.
+func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
 		return -1, nil
@@ -30,15 +30,15 @@ func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	old, undecided := map[string]bool{}, []string{""}
 	for _, v := range listed {
 		switch {
-		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // older videos: uploaded before the last complete list, or without an upload date if only new videos are tracked
+		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // a video that was uploaded before the last complete list is old; if only new videos are tracked, a video without an upload date is old too
 			old[v.ID] = true
 		default:
 			undecided = append(undecided, v.ID)
 		}
 	}
 	if len(old) <= maxPinned {
-		// Look up the other videos in the database. A video that was stored before the last complete list is an older video. A video that was
-		// stored later may be new, so it does not count as older.
+		// Look up the other videos in the database. A video that was stored before the last complete list is old. A video that was stored later may
+		// be new, so it does not count as old.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
@@ -80,15 +80,17 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 	return 0
 }
 
-// videosToTrack returns the listed videos that the account's tracking type includes: all videos that were uploaded after tracking began, and, until
-// there is a complete list, also the first store.ListDepths videos of the list.
+// videosToTrack returns the listed videos that the account's tracking type includes. A video that was uploaded after tracking began is included. Until
+// there is a complete list, the first videos of the list are included too. Their number is in store.ListDepths.
 //
-// If only new videos are tracked, a video without an upload date is not included. With another tracking type, it is included in each of these cases:
+// For a video without an upload date, the tracking type decides:
 //
-//   - All videos are tracked.
-//   - There was no complete list yet.
-//   - The collector requested one page, which is the default list length.
-//   - The index of the video in the list is lower than maxIndex.
+//   - "new_only": The video is not included.
+//   - "all": The video is included.
+//   - Other types: The video is included if there was no complete list yet, or if the collector requested only one page. It is also included if its
+//     index in the list is lower than maxIndex.
+//
+// maxIndex is the result of findUnpinnedOldVideo.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

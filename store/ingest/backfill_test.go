@@ -27,7 +27,7 @@ func (ch *channel) uploadVideos(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	uploaded := make([]ingest.FoundVideo, n)
 	for i := range uploaded {
-		l := storetest.Clip(t, len(ch.videos)+n-i)
+		l := storetest.VideoLink(t, len(ch.videos)+n-i)
 		uploaded[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
 		if !ch.undated {
 			uploaded[i].UploadedAt = new(store.InstantOf(db.Clock.Now().Add(-time.Duration(i+1) * time.Hour)))
@@ -36,8 +36,8 @@ func (ch *channel) uploadVideos(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// fetchUntilNotDue fetches the account's target until the target is no longer due. It returns the requested list lengths in order.
-func (ch *channel) fetchUntilNotDue(t *testing.T, db *storetest.DB) []int {
+// fetchAccountWhileDue fetches the account as long as its target is due. It returns the requested list lengths in order.
+func (ch *channel) fetchAccountWhileDue(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
 	var depths []int
 	for {
@@ -92,13 +92,13 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 					ch.pinned = nil
 				}
 				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.AccountURL))
-				ch.fetchUntilNotDue(t, db)
+				ch.fetchAccountWhileDue(t, db)
 				db.Clock.Advance(2 * week)
 				ch.uploadVideos(t, db, c.fresh)
-				require.Equal(t, c.asked, ch.fetchUntilNotDue(t, db))
+				require.Equal(t, c.asked, ch.fetchAccountWhileDue(t, db))
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				db.Clock.Advance(25 * time.Hour)
-				require.Equal(t, []int{0}, ch.fetchUntilNotDue(t, db), "the next fetch must request only one page")
+				require.Equal(t, []int{0}, ch.fetchAccountWhileDue(t, db), "the next fetch must request only one page")
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				storetest.RequireConsistent(t, db, o)
 			})
@@ -106,13 +106,13 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 	}
 }
 
-func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T) {
+func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000}
 		ch.uploadVideos(t, db, 40)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
-		ch.fetchUntilNotDue(t, db)
+		ch.fetchAccountWhileDue(t, db)
 		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		db.Clock.Advance(week)
 		ch.uploadVideos(t, db, 28)
@@ -125,7 +125,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 		facts.Listed = false
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
-		require.Equal(t, []int{0, 200}, ch.fetchUntilNotDue(t, db), "after an answer without a list, the next fetch must start with one page and still find the missing videos")
+		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "after an answer without a list, the next fetch must start with one page and still find the missing videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))
 	})
 }
@@ -137,13 +137,13 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 		ch.uploadVideos(t, db, 300)
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
-		ch.fetchUntilNotDue(t, db)
+		ch.fetchAccountWhileDue(t, db)
 		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.uploadVideos(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
-		require.Equal(t, []int{200}, ch.fetchUntilNotDue(t, db), "one list of videos must be stored for both organisations")
+		require.Equal(t, []int{200}, ch.fetchAccountWhileDue(t, db), "one list of videos must be stored for both organisations")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))
 	})

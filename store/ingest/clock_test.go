@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,14 +26,14 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	db := storetest.New(t, "postgres")
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
 	storetest.CreatePartitions(t, db, 40)
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID)
 	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
 		wrong := openStoreWithOffset(t, db, by)
 		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.ErrorContains(t, err, "set both clocks by NTP")
-		require.ErrorContains(t, err, "the clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
-		require.ErrorContains(t, err, "the clock of the database says "+time.Now().UTC().Format("2006-01"))
+		require.ErrorContains(t, err, fmt.Sprintf("the clock of this machine says %s", time.Now().Add(by).UTC().Format("2006-01")))
+		require.ErrorContains(t, err, fmt.Sprintf("the clock of the database says %s", time.Now().UTC().Format("2006-01")))
 		_, ok, err := wrong.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.ErrorContains(t, err, "set both clocks by NTP")
 		require.False(t, ok)
@@ -87,7 +88,7 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	}
 	waitAWeek() // the database has no record of the clock yet, so nothing is deleted for a week
 	o := storetest.NewOrg(t, db)
-	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())
 	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	once := storetest.StoredRows(t, db, o)

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds videos to the table organisation_uploads, which has the number of uploads of each organisation and day. It adds the videos
-// whose upload date is known now and was unknown before: the keys of these videos are in undated.
+// CountUploads updates the table organisation_uploads, which has the number of uploaded videos for each organisation and day. It counts each video
+// whose upload date was unknown before and is known now. The parameter `undated` has the keys of the videos whose upload date was unknown.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID
@@ -35,9 +35,9 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// TotalsUpdates returns the statements that update the organisations' totals after sums have changed. They change each total by the
-// difference between the sum in sumsAfter and the sum in sumsBefore.
-func TotalsUpdates(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
+// StatementsForTotals returns the statements that update the organisations' totals after sums have changed. They change each total by the difference
+// between the sum in sumsAfter and the sum in sumsBefore.
+func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))
 	rows := make([][]any, len(orgs))
@@ -53,7 +53,7 @@ func TotalsUpdates(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) 
 // earlierViews has the views of a video at the start of each period of Growth.
 type earlierViews struct {
 	video            db.RowKey
-	v1, v7, v14, v30 *int64   // views 1, 7, 14 and 30 days before the fetch, from the last point on or before that day
+	v1, v7, v14, v30 *int64   // v7: the last known views on the day 7 days before the fetch; v1, v14 and v30 likewise
 	counted          *db.Date // day of the last point that has views; nil if this fetch has views
 }
 
@@ -112,13 +112,13 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 }
 
 // SetGrowth computes the fields of Growth from the latest views of the video. The day of the last fetch is fetchDay. The day of the last point
-// with views is lastViewsDay, or nil if no point has views. The function viewsOn returns the last known views on a day, or nil if they are
+// with views is lastDayWithViews, or nil if no point has views. The function viewsOn returns the last known views on a day, or nil if they are
 // unknown.
 //
 // If no point in a period has views, the growth in the period is unknown.
-func SetGrowth(v *store.Video, fetchDay db.Date, lastViewsDay *db.Date, viewsOn func(db.Date) *int64) {
+func SetGrowth(v *store.Video, fetchDay db.Date, lastDayWithViews *db.Date, viewsOn func(db.Date) *int64) {
 	before := func(days db.Date) *int64 {
-		if lastViewsDay == nil || *lastViewsDay <= fetchDay-days {
+		if lastDayWithViews == nil || *lastDayWithViews <= fetchDay-days {
 			return nil
 		}
 		return viewsOn(fetchDay - days)

@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// randomCount returns a random count from 0 to most, or nil, as if the source had not reported the count.
-func randomCount(t *rapid.T, name string, most int64) *int64 {
+// randomCount returns a random count between 0 and maximum. It sometimes returns nil, as if the source had not reported the count.
+func randomCount(t *rapid.T, name string, maximum int64) *int64 {
 	if rapid.IntRange(0, 5).Draw(t, name+" is missing") == 0 {
 		return nil
 	}
-	return new(rapid.Int64Range(0, most).Draw(t, name))
+	return new(rapid.Int64Range(0, maximum).Draw(t, name))
 }
 
 // expectedGrowth returns the growth of the views in the given number of days, as a number and in percent. It goes back day by day to the last
@@ -50,7 +50,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 		start, next := db.Clock.Now().AddDate(0, 0, -45), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			o := storetest.NewOrg(t, db)
-			links := storetest.ClipsFrom(t, next, 4)
+			links := storetest.VideoLinksFrom(t, next, 4)
 			next += len(links)
 			storetest.Track(t, o, links...)
 			byDay, latest := make([]map[store.Date]int64, len(links)), make([]*int64, len(links))
@@ -88,7 +88,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
@@ -106,7 +106,7 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		measure := func(daysLater int, facts ingest.VideoFacts) store.Video {
 			db.Clock.Advance(time.Duration(daysLater) * 24 * time.Hour)
@@ -126,7 +126,7 @@ func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
 func TestIncreases_useWeeklyPointsIfDailyPointsWereRolledUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		id, day := storetest.Track(t, o, l)[0].VideoID, storetest.Today(db)-120
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`, o.ID(), id, day.Week(), day)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(75)})
@@ -204,7 +204,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
 		rapid.Check(t, func(rt *rapid.T) {
-			o, links := storetest.NewOrg(t, db), storetest.ClipsFrom(t, next, 8)
+			o, links := storetest.NewOrg(t, db), storetest.VideoLinksFrom(t, next, 8)
 			next += len(links)
 			n := rapid.IntRange(1, len(links)).Draw(rt, "videos")
 			storetest.Track(t, o, links[:n]...)
@@ -245,7 +245,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 func TestAcknowledge_updatesTheMultipliersOfOtherVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 3)
+		o, links := storetest.NewOrg(t, db), storetest.VideoLinks(t, 3)
 		storetest.Track(t, o, links...)
 		measure := func(views ...int64) {
 			db.Clock.Advance(time.Hour)

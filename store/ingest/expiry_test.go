@@ -22,9 +22,9 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertFuncs returns a function for each table whose old rows are deleted. The key is the table's name. The function inserts a row that was last
-// used at the given time. The number n makes the keys of the rows different from the keys of another call.
-func insertFuncs(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
+// insertersByTable returns a map with the name of each table whose old rows are deleted. For each table, the map has a function that inserts a row
+// into the table. The row was last used at the given time. Each call needs another n, because the keys of some rows contain n.
+func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
 	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
@@ -62,7 +62,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
-		storetest.Track(t, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.VideoLink(t, 1))
 		storetest.CreatePartitions(t, db, 900)
 		now, rows := db.Clock.Now(), map[string]int64{}
 		count := func(table string) int64 { return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] }
@@ -72,8 +72,8 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
-				add, ok := insertFuncs(t, db, o, n, at)[name]
-				require.True(t, ok, "insertFuncs must have a function for the table %s, because the Bound of the table is ByTime", name)
+				add, ok := insertersByTable(t, db, o, n, at)[name]
+				require.True(t, ok, "insertersByTable must have a function for the table %s, because the Bound of the table is ByTime", name)
 				add()
 			}
 			rows[name] = count(name)
@@ -90,7 +90,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			switch name {
 			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
-			case "events": // for each delivery, insertFuncs also inserts an event of the same age
+			case "events": // for each delivery, insertersByTable also inserts an event of the same age
 				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)
@@ -158,8 +158,8 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscriptions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		gone, stays := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		storetest.Track(t, gone, storetest.Clips(t, 3)...)
-		storetest.Track(t, stays, storetest.Clip(t, 2))
+		storetest.Track(t, gone, storetest.VideoLinks(t, 3)...)
+		storetest.Track(t, stays, storetest.VideoLink(t, 2))
 		youtube := storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, stays, youtube)
 		storetest.StopVideos(t, stays, youtube)
@@ -178,7 +178,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscriptions(t *testing.T) {
 		done, err = db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_targets"])
-		require.Equal(t, []string{storetest.Clip(t, 2).ID}, targets())
+		require.Equal(t, []string{storetest.VideoLink(t, 2).ID}, targets())
 	})
 }
 
@@ -189,7 +189,7 @@ func TestDeleteOrphans_keepsATargetThatGetsASubscriptionDuringTheDeletion(t *tes
 		storetest.Track(t, o, l)
 		storetest.StopVideos(t, o, l)
 		db.Clock.Advance(48 * time.Hour)
-		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		finish := storetest.RunBeforeStatement(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		_, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		finish()

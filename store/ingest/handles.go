@@ -55,9 +55,9 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// newTargetName returns the external id that the account's target gets after a fetch. A handle or a source's id becomes the platform's own id if
-// the source reported it. Otherwise, a handle becomes the source's own id if the source reported that. In all other cases, the external id stays
-// the same.
+// newTargetName returns the external id that the account's target gets after a fetch. The platform's own id of the account is the best external id,
+// an id of the source is the second best, and a handle is the third. If the source reported a better id than the present external id, newTargetName
+// returns the better id. Otherwise it returns the present external id.
 func newTargetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)

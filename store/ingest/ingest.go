@@ -128,7 +128,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	written := make([]queue.Target, 0, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.changesVideo() || o.fetchChange() != nil {
+		if o.changesVideo() || o.statusChange() != nil {
 			byKey[queue.TargetKey(o.Target.Platform, o.Target.ExternalID)] = o
 			written = append(written, o.Target)
 		}
@@ -171,13 +171,13 @@ func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != ni
 // changeState updates the fetch state of a video or account of one organisation with the outcome. hasNumbers is true if the organisation has counts of
 // this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
-	if c := o.fetchChange(); c != nil {
+	if c := o.statusChange(); c != nil {
 		s.ApplyChange(*c, hasNumbers, fetchedAt, o.NextAt)
 	}
 }
 
-// fetchChange returns the new fetch status. It returns nil if the outcome changes neither the status nor the time of the next fetch.
-func (o *Outcome) fetchChange() *queue.FetchChange {
+// statusChange returns the change of the fetch status. It returns nil if the outcome changes neither the status nor the time of the next fetch.
+func (o *Outcome) statusChange() *queue.FetchChange {
 	if o.Fetch == nil && (o.hasCounts() || o.account) {
 		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	}
@@ -188,7 +188,7 @@ func (o *Outcome) fetchChange() *queue.FetchChange {
 type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant
-	outcomes  map[db.RowKey]*Outcome // the outcome of each video; the key is the key of the video
+	outcomes  map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
 	undated   map[db.RowKey]bool     // videos whose upload date was unknown before the write
 	events    *store.EventRecorder
 }
@@ -236,7 +236,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	}
 	addEvents()
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.UpdateStatements(w.tx), TotalsUpdates(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx), StatementsForTotals(w.tx, before, sums))...)
 	if err != nil {
 		return err
 	}
@@ -250,8 +250,8 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		return err
 	}
 	// The statements below read the rows that the calls above have written.
-	return db.RunWrites(w.tx, slices.Concat(w.accountDayWrites(touched),
-		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
+	return db.RunWrites(w.tx, slices.Concat(w.statementsForAccountDays(touched),
+		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
 // writeStates writes the new fetch statuses of the videos with the given keys, and no other columns. The caller passes only videos whose
@@ -292,9 +292,9 @@ func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []stor
 	}
 }
 
-// accountDayWrites returns the statements that store the present statistics of accounts as their points of the fetch's day. If a video of an
-// account got counts, the point also gets the time and source of the fetch.
-func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
+// statementsForAccountDays returns the statements that store a point of each account for the day of the fetch. The point has the present statistics
+// of the account. If a video of the account got counts, the point also gets the time and source of the fetch.
+func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.Write {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
 		if hasCounts {
@@ -304,13 +304,13 @@ func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 		}
 	}
 	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
-	writes := store.AccountDayWrites(w.tx, db.SortedKeys(others), stamp)
+	writes := store.StatementsForAccountDays(w.tx, db.SortedKeys(others), stamp)
 	for _, o := range w.outcomes {
 		if o.hasCounts() {
 			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source
 		}
 	}
-	return append(writes, store.AccountDayWrites(w.tx, db.SortedKeys(measured), stamp)...)
+	return append(writes, store.StatementsForAccountDays(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
 // loadedColumns are the columns of a video that loadVideos reads: all columns of a Video.
@@ -351,7 +351,7 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 		day := db.DateOf(*f.UploadedAt)
 		v.UploadedAt = &day
 	}
-	if f.LengthSeconds != nil && !isSameWholeLength(v.VideoLength, *f.LengthSeconds) {
+	if f.LengthSeconds != nil && !isRoundedLength(v.VideoLength, *f.LengthSeconds) {
 		length := strconv.FormatFloat(*f.LengthSeconds, 'f', -1, 64)
 		v.VideoLength = &length
 	}
@@ -385,9 +385,9 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isSameWholeLength returns true if reportedSeconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only
+// isRoundedLength returns true if reportedSeconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only
 // whole seconds. Such a length must not replace a more exact known length.
-func isSameWholeLength(known *string, reportedSeconds float64) bool {
+func isRoundedLength(known *string, reportedSeconds float64) bool {
 	if known == nil {
 		return false
 	}
@@ -400,9 +400,9 @@ func (f *VideoFacts) reportedCounts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-// pointWrites returns the statements that write a point of the fetch's day for each video. A count that the source did not report keeps its
-// value from an earlier fetch of the same day.
-func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
+// statementsForPoints returns the statements that store a point of each video for the day of the fetch. A count that the source did not report keeps
+// its value from an earlier fetch of the same day.
+func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}
@@ -447,7 +447,7 @@ func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
 	}
 	list := db.OrgRows{Name: "u", Columns: append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), Rows: rows}
-	return list.ExecWrites(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
+	return list.ExecWrites(tx, "UPDATE videos SET "+db.ColumnAssignments("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
 // Retitled is a video whose title has changed. Before is the old title.

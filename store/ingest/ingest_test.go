@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recentPoints returns a video's stored points of the last 30 days without provenance, the newest first.
+// recentPoints returns the stored points of a video from the last 30 days, the newest first. It removes the provenance from the points.
 func recentPoints(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
@@ -90,7 +90,7 @@ func TestAcknowledge_changesNothingIfAnOutcomeIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		c := storetest.Claim(t, db, link.TikTok, "video")[0]
 		var outcomes []ingest.Outcome
 		for i, target := range c.Targets {
@@ -111,8 +111,8 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
-		zero, unknown := storetest.Clip(t, 0), storetest.Clip(t, 1)
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
+		zero, unknown := storetest.VideoLink(t, 0), storetest.VideoLink(t, 1)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
 			zero:    {Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))},
 			unknown: {Title: new("No counts")},
@@ -134,7 +134,7 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		at := db.Clock.Now()
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Likes: new(int64(5)), Title: new("Title")}})
@@ -144,7 +144,7 @@ func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
-		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the likes of the day before must not be copied into the new point")
+		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the new point must not contain the number of likes from the previous day")
 		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes must keep the last known value")
 	})
 }
@@ -152,7 +152,7 @@ func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 func TestAcknowledge_ignoresOutcomesOlderThanTheStoredCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		at := db.Clock.Now()
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Title: new("New")}})
@@ -167,7 +167,7 @@ func TestAcknowledge_ignoresOutcomesOlderThanTheStoredCounts(t *testing.T) {
 func TestAcknowledge_storesThePointOnTheUTCDayOfTheFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // the database has no partition for this month yet
 		for _, at := range []time.Time{
@@ -192,7 +192,7 @@ func TestAcknowledge_storesThePointOnTheUTCDayOfTheFetch(t *testing.T) {
 func TestAcknowledge_changesOnlyFlagsIfTheOutcomeHasNoFacts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(10)})
 		want := storetest.VideoOf(t, o, l)
@@ -213,18 +213,18 @@ func TestAcknowledge_writesOnlyToSubscribedOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, three := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		storetest.Track(t, one, storetest.Clips(t, 2)...)
-		storetest.Track(t, two, storetest.Clip(t, 1))
-		storetest.Track(t, three, storetest.Clip(t, 2))
+		storetest.Track(t, one, storetest.VideoLinks(t, 2)...)
+		storetest.Track(t, two, storetest.VideoLink(t, 1))
+		storetest.Track(t, three, storetest.VideoLink(t, 2))
 		before := storetest.StoredRows(t, db, three)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
-			storetest.Clip(t, 0): {Views: new(int64(5)), AccountID: new("42"), Username: new("someone")},
-			storetest.Clip(t, 1): {Views: new(int64(6)), AccountID: new("42"), Username: new("someone"), Title: new("#shared")},
+			storetest.VideoLink(t, 0): {Views: new(int64(5)), AccountID: new("42"), Username: new("someone")},
+			storetest.VideoLink(t, 1): {Views: new(int64(6)), AccountID: new("42"), Username: new("someone"), Title: new("#shared")},
 		})
-		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.Clip(t, 0)).LatestViews)
-		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.Clip(t, 1)).LatestViews)
-		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.Clip(t, 1)).LatestViews)
-		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each organisation must have its own record of the account")
+		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.VideoLink(t, 0)).LatestViews)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.VideoLink(t, 1)).LatestViews)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.VideoLink(t, 1)).LatestViews)
+		require.NotEqual(t, storetest.VideoOf(t, one, storetest.VideoLink(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.VideoLink(t, 1)).LinkedAccountID, "each organisation must have its own record of the account")
 		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.Equal(t, before, storetest.StoredRows(t, db, three))
@@ -234,7 +234,7 @@ func TestAcknowledge_writesOnlyToSubscribedOrganisations(t *testing.T) {
 func TestHashtags_areUpdatedIfTheTitleChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		has := func(tag string) bool {
 			t.Helper()
@@ -278,10 +278,10 @@ func TestAcknowledge_runsAsManyStatementsForFiftyVideosAsForOne(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 50)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 50)...)
 		count := func(n int) int {
 			facts := map[link.Link]ingest.VideoFacts{}
-			for _, l := range storetest.Clips(t, n) {
+			for _, l := range storetest.VideoLinks(t, n) {
 				facts[l] = ingest.VideoFacts{Views: new(int64(n)), Title: new("#tag"), Username: new("someone"), AccountID: new("42"), UploadedAt: new(db.Clock.Now())}
 			}
 			db.Clock.Advance(time.Second)
@@ -299,7 +299,7 @@ func TestAcknowledge_runsAsManyStatementsForFiftyVideosAsForOne(t *testing.T) {
 func TestAcknowledge_storesCountsThatAreLowerThanBefore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		for _, n := range []int64{100, 90, 90, 95} {
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(n)))
@@ -323,7 +323,7 @@ func TestAcknowledge_storesCountsThatAreLowerThanBefore(t *testing.T) {
 func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
 		db.Clock.Advance(24 * time.Hour)
@@ -363,12 +363,12 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	})
 }
 
-// A column that is written but not read would lose its value, because a video is read, changed and written as a whole.
+// Acknowledge reads a video, changes it, and then writes all its columns. If Acknowledge did not read a column, the column would lose its value.
 func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		l := storetest.Clip(t, 1)
+		l := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("17", "someone"))
 		db.Exec(t, `UPDATE videos SET uploaded_at = '2026-01-02', song_name = 'a', song_link = 'b', thumbnail_url = 'c', video_length = '58.5', title = 'Title', title_folded = 'title',

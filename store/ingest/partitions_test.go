@@ -58,15 +58,15 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 	return done
 }
 
-// readTimeout is the time limit of a read on a busy machine. A read that waits for the simulated dump exceeds this limit, because the dump
-// ends only after the read.
+// readTimeout is the time limit of a read. It is long enough for a busy machine. The test ends the simulated dump only after the read, so a read that
+// waits for the dump always exceeds this limit.
 const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.
 func historyReader(t *testing.T, db *storetest.DB) (read func(maxDuration time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
-	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
 	return func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
@@ -188,8 +188,8 @@ func TestAcknowledge_refusesAPointIfThePartitionOfItsMonthCannotBeCreated(t *tes
 // trackOneVideo tracks one video and returns its target.
 func trackOneVideo(t *testing.T, db *storetest.DB) queue.Target {
 	t.Helper()
-	storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
-	c := storetest.Clip(t, 1)
+	storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
+	c := storetest.VideoLink(t, 1)
 	return queue.Target{Platform: c.Platform, Kind: "video", ExternalID: c.ID}
 }
 

@@ -33,7 +33,7 @@ type RetentionReport struct {
 	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
-	Expired int64    // number of points of videos, accounts and organisations that were deleted because they were older than Retention.Weekly
+	Expired int64    // number of deleted points that were older than Retention.Weekly: points of videos, accounts and organisations
 }
 
 // ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming

@@ -38,9 +38,9 @@ func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationP
 			sum.Uploads++
 		}
 	}
-	page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeRemoved: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+	page, err := o.ListAccounts(t.Context(), store.AccountQuery{IncludeRemoved: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 	require.NoError(t, err)
-	for _, a := range page.Accounts {
+	for _, a := range page.Rows {
 		add(&sum.Followers, a.LatestFollowersCount)
 		add(&sum.Following, a.LatestFollowingCount)
 		if a.Tracked {
@@ -64,7 +64,7 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
 		rapid.Check(t, func(rt *rapid.T) {
-			o, links := storetest.NewOrg(t, db), storetest.ClipsFrom(t, next, 6)
+			o, links := storetest.NewOrg(t, db), storetest.VideoLinksFrom(t, next, 6)
 			next += len(links)
 			storetest.Track(t, o, links...)
 			some := func() []link.Link {
@@ -105,16 +105,16 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		first := storetest.Today(db)
 		uploaded := db.Clock.Now()
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
-		storetest.DeliverBy(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts {
+		storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts {
 			return ingest.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
 		})
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(100)), Following: new(int64(5))})
 		db.Clock.Advance(48 * time.Hour)
-		storetest.Track(t, o, storetest.Clip(t, 9))
-		storetest.StopVideos(t, o, storetest.Clip(t, 0))
-		storetest.DeliverBy(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts { return storetest.Views(20) })
+		storetest.Track(t, o, storetest.VideoLink(t, 9))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 0))
+		storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts { return storetest.Views(20) })
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(90))})
 
 		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
@@ -136,7 +136,7 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		first := storetest.Today(db)
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		evening := db.Clock.Now().Truncate(24 * time.Hour).Add(23*time.Hour + 59*time.Minute)
 		history := func() (views []int64, ofAccount []int64) {
 			t.Helper()
@@ -158,16 +158,16 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 			require.Equal(t, want, ofOrganisation)
 			require.Equal(t, want, ofAccount)
 		}
-		storetest.Measure(t, db, evening, map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(10)})
+		storetest.Measure(t, db, evening, map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 0): storetest.Views(10)})
 		db.Clock.Set(evening.Add(2 * time.Minute))
-		storetest.Measure(t, db, evening.Add(time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(100)})
+		storetest.Measure(t, db, evening.Add(time.Second), map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 1): storetest.Views(100)})
 		requireViews(110)
-		storetest.Measure(t, db, evening.Add(90*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(1000)})
+		storetest.Measure(t, db, evening.Add(90*time.Second), map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 0): storetest.Views(1000)})
 		requireViews(1100, 110)
-		storetest.Measure(t, db, evening.Add(2*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(200)})
+		storetest.Measure(t, db, evening.Add(2*time.Second), map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 1): storetest.Views(200)})
 		requireViews(1200, 110)
-		require.Equal(t, int64(200), *recentPoints(t, db, o, storetest.Clip(t, 1))[0].Views)
-		require.Equal(t, first, recentPoints(t, db, o, storetest.Clip(t, 1))[0].Day)
+		require.Equal(t, int64(200), *recentPoints(t, db, o, storetest.VideoLink(t, 1))[0].Views)
+		require.Equal(t, first, recentPoints(t, db, o, storetest.VideoLink(t, 1))[0].Day)
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the point must have the time of the newest fetch")
@@ -180,7 +180,7 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		first, started := storetest.Today(db), db.Clock.Now()
 		storetest.Follow(t, o, store.TrackNewOnly, l)
-		storetest.Track(t, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.VideoLink(t, 1))
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(10))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(100))})
 		db.Clock.Advance(24 * time.Hour)
@@ -204,7 +204,7 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		require.Len(t, points, 1, "the previous point must be used for the comparison, but not returned")
 
 		db.Clock.Advance(24 * time.Hour)
-		storetest.StopVideos(t, o, storetest.Clip(t, 1))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
 		require.NoError(t, err)
 		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the quality must be \"measured\" if the views are lower because a video was stopped")
@@ -221,8 +221,8 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[queue.FetchStatus]int64{}}, none)
 
-		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
-		storetest.StopVideos(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
+		storetest.Track(t, o, append(storetest.VideoLinks(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
 		videos, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1},

@@ -88,7 +88,7 @@ func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 		}
 		for range 3 {
 			run(&wg, func() error {
-				c, err := s.Queue.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 20, time.Minute, queue.LaneInteractive))
+				c, err := s.Queue.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 20, time.Minute, queue.LaneInteractive))
 				if err != nil || len(c.Targets) == 0 {
 					return err
 				}

@@ -22,9 +22,9 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountIDURL returns a link that contains the account's id on the platform instead of its handle. Instagram has no such links, so for
+// AccountURLFromID returns a link that contains the account's id on the platform instead of its handle. Instagram has no such links, so for
 // Instagram, id must be the handle. For TikTok, id can be a numeric id or a secUid.
-func AccountIDURL(p Platform, id string) string {
+func AccountURLFromID(p Platform, id string) string {
 	switch p {
 	case TikTok:
 		if consistsOf(id, 1, 20, isDigit) {

@@ -142,7 +142,7 @@ func (a *address) facebookAccountIDLink(id string) (Link, *Error) {
 	if !consistsOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
 	}
-	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
+	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountURLFromID(Facebook, id)}, nil
 }
 
 // facebookShareLink returns the short link of a path such as /share/CODE, /share/v/CODE, /share/r/CODE or /share/p/CODE. It accepts the path
@@ -199,7 +199,8 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 // isFacebookID reports whether s has the form of a Facebook video id.
 func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) }
 
-// isFacebookName reports whether s has the form of an account's chosen name, or of a page's title followed by the page's id.
+// isFacebookName reports whether s can be the account name in a link. Such a name either was chosen by the account, or consists of a page's title,
+// a hyphen and the page's id, as in "Any-Title-100063551323670".
 func isFacebookName(s string) bool {
 	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
 		return s[len(s)-1] != '.'

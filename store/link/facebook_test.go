@@ -5,7 +5,7 @@ import "github.com/reeltally/reeltally/store/link"
 func facebookAcceptedLinks() []acceptedLink {
 	const id = facebookID
 	name := accountLink(link.Facebook, "some.name", "https://www.facebook.com/some.name")
-	numeric := accountIDLink(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
+	numeric := accountLinkWithID(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
 	shortest, longest := facebookVideo(""), facebookVideo("")
 	shortest.ID, shortest.Canonical = "274175099", "https://www.facebook.com/reel/274175099"
 	longest.ID, longest.Canonical = "10153870694020942", "https://www.facebook.com/reel/10153870694020942"
@@ -90,9 +90,9 @@ func facebookAcceptedLinks() []acceptedLink {
 		{"profile.php link with an account id and a tab", "https://www.facebook.com/profile.php?id=100063551323670&sk=reels_tab", numeric},
 		{"profile.php link on the mobile host", "https://m.facebook.com/profile.php?v=info&id=100063551323670", numeric},
 		{"account id directly after the host", "https://www.facebook.com/100063551323670", numeric},
-		{"videos tab of an account with the account id in the path", "https://www.facebook.com/100063551323670/videos", numeric},
+		{"videos tab after the account id", "https://www.facebook.com/100063551323670/videos", numeric},
 		{"username followed by ~ and the account id", "https://www.facebook.com/Some.Name~100063551323670", numeric},
-		{"username followed by ~ and the account id, percent-encoded, with a tab", "https://www.facebook.com/some.name%7E100063551323670/reels", numeric},
+		{"link to the reels tab with %7E between the username and the account id", "https://www.facebook.com/some.name%7E100063551323670/reels", numeric},
 		{"account id after /profile/", "https://www.facebook.com/profile/100063551323670/", numeric},
 		{"account id after /people/", "https://www.facebook.com/people/Any-Name/100063551323670/", numeric},
 		{"percent-encoded name and account id after /people/", "https://www.facebook.com/people/%D0%86%D0%BC%D1%8F/100063551323670", numeric},
@@ -140,7 +140,7 @@ func facebookRefusedLinks() []refusedLink {
 		{"Facebook video with an id that begins with pfbid", "https://www.facebook.com/some.name/videos/pfbid028wxorhX2ErLFJ578N6P3", fb, "a Facebook video id has 9 to 17 digits"},
 		{"Facebook video link with a title and no id", "https://www.facebook.com/some.name/videos/a-fine-title/", fb, "a-fine-title"},
 		{"Facebook username followed by ~ and a word", "https://www.facebook.com/some.name~other", fb, "some.name~other"},
-		{"Facebook link with ~ and an id without a username", "https://www.facebook.com/~100063551323670", fb, "~1000"},
+		{"Facebook link with ~ and an account id but no username", "https://www.facebook.com/~100063551323670", fb, "~1000"},
 		{"Facebook username followed by two ids", "https://www.facebook.com/some.name~1~100063551323670", fb, "some.name~1"},
 		{"Facebook username with a plus sign", "https://www.facebook.com/some+name", fb, "some+name"},
 		{"Facebook username in Cyrillic", "https://www.facebook.com/%D0%A1%D0%BB%D0%BE%D0%B2%D0%BE", fb, "Слово"},

@@ -29,15 +29,15 @@ var hosts = [...]struct {
 // facebookOnion is Facebook's host in the Tor network.
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// HostPlatform returns the platform of a host, or false if the host belongs to no platform. The host must have no port, and can be in upper case.
-// HostPlatform compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
-func HostPlatform(host string) (Platform, bool) {
+// PlatformOfHost returns the platform of a host, or false if the host belongs to no platform. The host must have no port, and can be in upper case.
+// PlatformOfHost compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
+func PlatformOfHost(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. It also returns the platform's domain name at
-// the end of the host, such as "tiktok.com".
+// lookUpHost returns the platform of a host, or false if the host belongs to no platform. The host must be in lower case. The second result is the
+// platform's domain name at the end of the host, such as "tiktok.com".
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)
@@ -47,15 +47,15 @@ func lookUpHost(host string) (platform Platform, base string, ok bool) {
 		if rest == "" {
 			return h.platform, h.name, true
 		}
-		if rest[len(rest)-1] == '.' && isLabels(rest[:len(rest)-1]) {
+		if rest[len(rest)-1] == '.' && isLabelSequence(rest[:len(rest)-1]) {
 			return h.platform, h.name, true
 		}
 	}
 	return "", "", false
 }
 
-// isLabels reports whether s is a sequence of labels of a host name, such as "www" or "www.m".
-func isLabels(s string) bool {
+// isLabelSequence reports whether s is a sequence of labels of a host name, such as "www" or "www.m".
+func isLabelSequence(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !consistsOf(label, 1, 63, isIDCharacter) {
 			return false

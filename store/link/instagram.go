@@ -7,7 +7,7 @@ const (
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
 
-// longCodeLength is the number of characters in the longest post codes. Almost all codes are one character shorter.
+// longCodeLength is the maximum number of characters in the code of an Instagram post. Almost all codes have one character less.
 const longCodeLength = 12
 
 // privateSuffixLength is the number of characters that Instagram appends to the code of a private account's post.

@@ -20,7 +20,7 @@ const maxParts = 32
 const maxTrim = 8
 
 // closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
-// removes such a character from the end of a link only if it would refuse the link with this character.
+// first tries the complete link. It removes such a character from the end only if the complete link is refused.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.
@@ -56,8 +56,8 @@ func parseLink(raw string) (Link, *Error) {
 	}
 	l, first := parseBareLink(s, 0)
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
-		// Without the "_", the code has its usual length. So the "_" is more probably punctuation after the link, such as the end of an
-		// _emphasis_, than a part of the code.
+		// Without the final "_", the code has the usual length. So this "_" probably does not belong to the code. It can be the end of an
+		// emphasis in the surrounding text, as in _text_.
 		s = before
 		l, first = parseBareLink(s, 0)
 	}
@@ -163,7 +163,7 @@ func cutScheme(s string) (string, *Error) {
 	return "", newError(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets the fields platform, host, base and sub. The authority is the part of the link between the scheme and the path. setHost refuses a link
+// setHost sets a.platform, a.host, a.base and a.sub. The authority is the part of the link between the scheme and the path. setHost refuses a link
 // with a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
@@ -192,7 +192,7 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath sets the fields parts and query. It gets the path and the query of the link. setPath decodes the path once and leaves out empty parts.
+// setPath sets a.parts and a.query from the path and the query of a link. It decodes the path once and leaves out empty parts.
 func (a *address) setPath(pathAndQuery string) *Error {
 	path, query, _ := strings.Cut(pathAndQuery, "?")
 	if strings.IndexByte(path, '%') >= 0 {
@@ -241,7 +241,7 @@ func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPar
 
 // queryValue returns the first value of the query parameter with the given name, decoded once, or "" if the query does not have the parameter.
 func (a *address) queryValue(name string) string {
-	for pair := range queryPairs(a.query) {
+	for pair := range splitQuery(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
 			return unescapeQuery(value)
 		}
@@ -249,9 +249,9 @@ func (a *address) queryValue(name string) string {
 	return ""
 }
 
-// queryPairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
+// splitQuery iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
 // in links of old programs.
-func queryPairs(query string) func(yield func(string) bool) {
+func splitQuery(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
 			pair := query

@@ -90,13 +90,13 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	for _, c := range allAcceptedLinks() {
 		again, err := link.Parse(c.want.Canonical)
 		require.NoError(t, err, c.want.Canonical)
-		require.Equal(t, resultOfCanonical(c.want), again)
+		require.Equal(t, parsedCanonicalLink(c.want), again)
 	}
 }
 
-// resultOfCanonical returns the result that Parse must return for the canonical link of l. It is l itself. For a video of Instagram or
-// Facebook, it is l without the handle, because the canonical links of these videos do not contain the handle.
-func resultOfCanonical(l link.Link) link.Link {
+// parsedCanonicalLink returns the result that Parse must return for l.Canonical. For a video of Instagram or Facebook, the result is l without its
+// handle, because the canonical link contains no handle. For every other link, the result is l.
+func parsedCanonicalLink(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
 	}
@@ -157,7 +157,7 @@ func accountLink(p link.Platform, handle, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Account, Handle: handle, Canonical: canonical}
 }
 
-func accountIDLink(p link.Platform, id, canonical string) link.Link {
+func accountLinkWithID(p link.Platform, id, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Account, ID: id, Canonical: canonical}
 }
 
@@ -215,8 +215,8 @@ func linksWithSurroundings() []acceptedLink {
 			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2_", Canonical: "https://www.instagram.com/p/DCXkB8LpR2_/",
 		}},
 		{"link in italic markup with an underscore after the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
-		{"link with ampersands escaped as in HTML", "https://www.youtube.com/watch?feature=share&amp;v=" + youtubeID + "&amp;t=1", youtubeVideo()},
-		{"link with ampersands escaped twice as in HTML", "https://www.youtube.com/watch?feature=share&amp;amp;v=" + youtubeID, youtubeVideo()},
+		{"link with &amp; in place of each ampersand", "https://www.youtube.com/watch?feature=share&amp;v=" + youtubeID + "&amp;t=1", youtubeVideo()},
+		{"link with &amp;amp; in place of each ampersand", "https://www.youtube.com/watch?feature=share&amp;amp;v=" + youtubeID, youtubeVideo()},
 		{"link with semicolons between the query parameters", "https://www.youtube.com/watch?feature=share;v=" + youtubeID + ";t=1", youtubeVideo()},
 		{"link with an upper-case path and parameter name", "https://www.youtube.com/Watch?V=" + youtubeID, youtubeVideo()},
 	}

@@ -45,7 +45,7 @@ func randomLink(t *rapid.T) (raw string, want link.Link) {
 		return "https://www.youtube.com/shorts/" + id, l
 	case 5:
 		id := "UC" + code(21) + "g"
-		return "https://www.youtube.com/channel/" + id, accountIDLink(link.YouTube, id, "https://www.youtube.com/channel/"+id)
+		return "https://www.youtube.com/channel/" + id, accountLinkWithID(link.YouTube, id, "https://www.youtube.com/channel/"+id)
 	case 6:
 		id := number(16)
 		l := link.Link{Platform: link.Facebook, Kind: link.Video, ID: id, Handle: "page." + strings.ReplaceAll(name, "_", ""), Canonical: "https://www.facebook.com/reel/" + id}
@@ -66,7 +66,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 		require.Equal(t, want, got)
 		again, err := link.Parse(got.Canonical)
 		require.NoError(t, err)
-		require.Equal(t, resultOfCanonical(got), again)
+		require.Equal(t, parsedCanonicalLink(got), again)
 	}))
 
 	t.Run("a query, a fragment, another scheme, upper case in the host or blanks must not change the result", rapid.MakeCheck(func(t *rapid.T) {
@@ -127,10 +127,10 @@ func checkInvariants(t require.TestingT, raw string) {
 	require.Equal(t, "https", canonical.Scheme)
 	require.Nil(t, canonical.User)
 	require.Empty(t, canonical.Port())
-	platform, ok := link.HostPlatform(canonical.Hostname())
+	platform, ok := link.PlatformOfHost(canonical.Hostname())
 	require.True(t, ok, got.Canonical)
 	require.Equal(t, got.Platform, platform)
-	require.True(t, containsHostOf(raw, got.Platform), "the text must contain a host of %s: %q", got.Platform, raw)
+	require.True(t, containsPlatformHost(raw, got.Platform), "the text must contain a host of %s: %q", got.Platform, raw)
 
 	for _, r := range got.Canonical {
 		require.True(t, r > ' ' && r < 0x7f, "%q must contain only visible ASCII characters", got.Canonical)
@@ -158,11 +158,11 @@ func checkInvariants(t require.TestingT, raw string) {
 
 	again, err := link.Parse(got.Canonical)
 	require.NoError(t, err, got.Canonical)
-	require.Equal(t, resultOfCanonical(got), again)
+	require.Equal(t, parsedCanonicalLink(got), again)
 }
 
-// containsHostOf reports whether raw contains a host name of the platform. The host name can be percent-encoded up to three times.
-func containsHostOf(raw string, p link.Platform) bool {
+// containsPlatformHost reports whether raw contains a host name of the platform. The host name can be percent-encoded up to three times.
+func containsPlatformHost(raw string, p link.Platform) bool {
 	names := map[link.Platform][]string{
 		link.TikTok:    {"tiktok.com", "tiktokv.com", "tiktokv.us", "tiktokv.eu"},
 		link.Instagram: {"instagram.com", "instagr.am"},
@@ -280,7 +280,7 @@ func TestHostPlatform_comparesWholeLabels(t *testing.T) {
 		"youtu.be": link.YouTube, "m.youtube.com": link.YouTube, "www.youtube-nocookie.com": link.YouTube, "www.youtubekids.com": link.YouTube,
 		"facebook.com": link.Facebook, "zh-hk.facebook.com": link.Facebook, "fb.watch": link.Facebook, "fb.me": link.Facebook, "fb.com": link.Facebook,
 	} {
-		got, ok := link.HostPlatform(host)
+		got, ok := link.PlatformOfHost(host)
 		require.True(t, ok, host)
 		require.Equal(t, want, got, host)
 	}
@@ -288,7 +288,7 @@ func TestHostPlatform_comparesWholeLabels(t *testing.T) {
 		"", ".", "com", "tiktok", "eviltiktok.com", "tiktok.com.evil.net", "tiktok.com.", ".tiktok.com", "a..tiktok.com", "tiktok.com:443", "x@tiktok.com",
 		"googleapis.com", "www.googleapis.com", "xn--tktok-q4a.com", "tіktok.com", "evil.net/tiktok.com", "evil.net#.tiktok.com",
 	} {
-		_, ok := link.HostPlatform(host)
+		_, ok := link.PlatformOfHost(host)
 		require.False(t, ok, host)
 	}
 }
@@ -325,11 +325,11 @@ func TestParse_acceptsTheResultOfAccountURL(t *testing.T) {
 	}
 	require.Equal(t, "https://www.facebook.com/some.name", link.AccountURL(link.Facebook, "some.name~100063551323670"))
 	for p, id := range map[link.Platform]string{link.TikTok: "6567659045795758085", link.YouTube: channelID, link.Facebook: "100063551323670"} {
-		l, err := link.Parse(link.AccountIDURL(p, id))
+		l, err := link.Parse(link.AccountURLFromID(p, id))
 		require.NoError(t, err)
-		require.Equal(t, accountIDLink(p, id, link.AccountIDURL(p, id)), l)
+		require.Equal(t, accountLinkWithID(p, id, link.AccountURLFromID(p, id)), l)
 	}
-	l, err := link.Parse(link.AccountIDURL(link.TikTok, secUID))
+	l, err := link.Parse(link.AccountURLFromID(link.TikTok, secUID))
 	require.NoError(t, err)
 	require.Equal(t, secUID, l.ID)
 }

@@ -120,7 +120,7 @@ func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
 	case isSecUID(handle):
-		l.ID, l.Canonical = handle, AccountIDURL(TikTok, handle)
+		l.ID, l.Canonical = handle, AccountURLFromID(TikTok, handle)
 		return l, nil
 	case !isTikTokHandle(handle):
 		return Link{}, a.refuseHandle(handle, tiktokHandleShape)
@@ -138,7 +138,7 @@ func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	if !consistsOf(id, 4, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a TikTok account id has 4 to 20 digits, as in tiktok.com/share/user/6567659045795758085")
 	}
-	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
+	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountURLFromID(TikTok, id)}, nil
 }
 
 // tiktokShortLink returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The prefix is the

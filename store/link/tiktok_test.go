@@ -13,7 +13,7 @@ func tiktokAcceptedLinks() []acceptedLink {
 	photoWithoutHandle := tiktokVideo("")
 	photoWithoutHandle.Canonical = "https://www.tiktok.com/@/photo/" + id
 	user := accountLink(link.TikTok, "user", "https://www.tiktok.com/@user")
-	numeric := accountIDLink(link.TikTok, "6567659045795758085", "https://www.tiktok.com/share/user/6567659045795758085")
+	numeric := accountLinkWithID(link.TikTok, "6567659045795758085", "https://www.tiktok.com/share/user/6567659045795758085")
 	shortest, longest := tiktokVideo("user"), tiktokVideo("user")
 	shortest.ID, shortest.Canonical = "710659431229245", "https://www.tiktok.com/@user/video/710659431229245"
 	longest.ID, longest.Canonical = "71065943122924536750", "https://www.tiktok.com/@user/video/71065943122924536750"
@@ -98,7 +98,7 @@ func tiktokAcceptedLinks() []acceptedLink {
 		{"handle of two characters", "https://www.tiktok.com/@ab", accountLink(link.TikTok, "ab", "https://www.tiktok.com/@ab")},
 		{"handle of 24 characters", "https://www.tiktok.com/@" + strings.Repeat("a", 24), accountLink(link.TikTok, strings.Repeat("a", 24), "https://www.tiktok.com/@"+strings.Repeat("a", 24))},
 		{"handle of digits only", "https://www.tiktok.com/@1234567", accountLink(link.TikTok, "1234567", "https://www.tiktok.com/@1234567")},
-		{"account link with a secUid in place of the handle", "https://www.tiktok.com/@" + secUID, accountIDLink(link.TikTok, secUID, "https://www.tiktok.com/@"+secUID)},
+		{"account link with a secUid in place of the handle", "https://www.tiktok.com/@" + secUID, accountLinkWithID(link.TikTok, secUID, "https://www.tiktok.com/@"+secUID)},
 		{"numeric account id in place of the handle", "https://www.tiktok.com/@6820838815978423302", link.Link{
 			Platform: link.TikTok, Kind: link.Account, ID: "6820838815978423302", Handle: "6820838815978423302",
 			Canonical: "https://www.tiktok.com/@6820838815978423302",

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// idEpoch is the start of the time in Instagram's ids, as a Unix time in milliseconds.
+// idEpoch is a Unix time in milliseconds. The time in an Instagram id is the number of milliseconds since idEpoch.
 const idEpoch = 1314220021721
 
 // oldestUpload is a time before the first upload to TikTok or Instagram. An earlier time in an id is not an upload time.

@@ -141,7 +141,7 @@ func (a *address) youtubeChannelLink(id string) (Link, *Error) {
 		}
 		return Link{}, a.refuseHandle(id, youtubeChannelShape)
 	}
-	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountIDURL(YouTube, id)}, nil
+	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountURLFromID(YouTube, id)}, nil
 }
 
 // refuseYouTubeID returns the error for a video link whose id is not valid.
@@ -201,7 +201,7 @@ func (a *address) youtubeInnerLink() (inner string, ok bool) {
 // links have the query in the fragment. It returns false if there is no valid video id.
 func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
-		for pair := range queryPairs(query) {
+		for pair := range splitQuery(query) {
 			key, value, _ := strings.Cut(strings.TrimPrefix(pair, "?"), "=")
 			if !strings.EqualFold(key, "v") && !strings.EqualFold(key, "vi") {
 				continue

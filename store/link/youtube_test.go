@@ -10,7 +10,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 	const id = youtubeID
 	dashed := link.Link{Platform: link.YouTube, Kind: link.Video, ID: "-wtIMTCHWuI", Canonical: "https://www.youtube.com/watch?v=-wtIMTCHWuI"}
 	handle := accountLink(link.YouTube, "handle", "https://www.youtube.com/@handle")
-	channel := accountIDLink(link.YouTube, channelID, "https://www.youtube.com/channel/"+channelID)
+	channel := accountLinkWithID(link.YouTube, channelID, "https://www.youtube.com/channel/"+channelID)
 	custom := accountLink(link.YouTube, "name", "https://www.youtube.com/c/name")
 	user := accountLink(link.YouTube, "name", "https://www.youtube.com/user/name")
 	vanity := accountLink(link.YouTube, "name", "https://www.youtube.com/name")
@@ -47,10 +47,10 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"/embed/watch link", "http://www.youtube.com/embed/watch?feature=player_embedded&v=" + id, youtubeVideo()},
 		{"link with a query, and with the path of the watch page in its fragment", "https://m.youtube.com/?gl=US&hl=en#/watch?feature=share&v=" + id, youtubeVideo()},
 		{"link with an empty query, and with the path of the watch page in its fragment", "m.youtube.com/?#/watch?v=" + id, youtubeVideo()},
-		{"watch page in the fragment with a percent-encoded query", "https://m.youtube.com/?reload=7#%2Fwatch%3Fv%3D" + id, youtubeVideo()},
-		{"watch page in the fragment with a percent-encoded equals sign", "https://m.youtube.com/?reload=7#/watch?v%3D" + id, youtubeVideo()},
-		{"watch page in a percent-encoded fragment", "https://m.youtube.com/?reload=7&rdm=x%23/watch?v=" + id, youtubeVideo()},
-		{"watch page in the fragment after a query", "http://m.youtube.com/?reload=7&rdm=x9zii2sx#/watch?v=" + id, youtubeVideo()},
+		{"fragment with the percent-encoded path and query of a watch page", "https://m.youtube.com/?reload=7#%2Fwatch%3Fv%3D" + id, youtubeVideo()},
+		{"fragment with the path of a watch page and a percent-encoded equals sign", "https://m.youtube.com/?reload=7#/watch?v%3D" + id, youtubeVideo()},
+		{"link with an encoded # before the path of the watch page", "https://m.youtube.com/?reload=7&rdm=x%23/watch?v=" + id, youtubeVideo()},
+		{"path of a watch page in the fragment after a query", "http://m.youtube.com/?reload=7&rdm=x9zii2sx#/watch?v=" + id, youtubeVideo()},
 		{"watch page with an encoded question mark", "https://www.youtube.com/watch%3Fv%3D" + id, youtubeVideo()},
 		{"watch page without question mark", "https://www.youtube.com/watch&v=" + id, youtubeVideo()},
 		{"watch page in a sentence", "https://www.youtube.com/watch?v=" + id + ").", youtubeVideo()},
@@ -130,19 +130,19 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"handle in Hindi with vowel signs", "https://www.youtube.com/@हिन्दी", accountLink(link.YouTube, "हिन्दी", "https://www.youtube.com/@%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80")},
 		{"handle of two Chinese characters", "https://www.youtube.com/@中文", accountLink(link.YouTube, "中文", "https://www.youtube.com/@%E4%B8%AD%E6%96%87")},
 		{"channel id", "https://www.youtube.com/channel/" + channelID, channel},
-		{"videos tab of a channel id", "https://www.youtube.com/channel/" + channelID + "/videos?view_as=subscriber", channel},
+		{"videos tab after a channel id", "https://www.youtube.com/channel/" + channelID + "/videos?view_as=subscriber", channel},
 		{"channel id on the music host", "https://music.youtube.com/channel/" + channelID, channel},
 		{"channel id on youtubekids.com", "https://www.youtubekids.com/channel/" + channelID, channel},
 		{"channel id on studio.youtube.com", "https://studio.youtube.com/channel/" + channelID + "/videos", channel},
 		{"handle after /c/ in place of a custom name", "https://www.youtube.com/c/@Handle", handle},
-		{"tab of a handle after /c/", "https://m.youtube.com/c/@handle/shorts?si=x", handle},
+		{"Shorts tab after /c/ and a handle", "https://m.youtube.com/c/@handle/shorts?si=x", handle},
 		{"handle after /user/ in place of a user name", "https://www.youtube.com/user/@handle", handle},
 		{"Shorts link with a handle after /c/", "https://www.youtube.com/c/@handle/shorts/" + id, youtubeShort()},
 		{"custom name", "https://www.youtube.com/c/Name", custom},
-		{"playlists tab of a custom name", "https://www.youtube.com/c/Name/playlists", custom},
+		{"playlists tab after a custom name", "https://www.youtube.com/c/Name/playlists", custom},
 		{"custom name in Cyrillic", "https://www.youtube.com/c/%D0%9A%D0%B0%D0%BD%D0%B0%D0%BB", accountLink(link.YouTube, "канал", "https://www.youtube.com/c/%D0%BA%D0%B0%D0%BD%D0%B0%D0%BB")},
 		{"user name", "https://www.youtube.com/user/Name", user},
-		{"videos tab of a user name", "http://www.youtube.com/user/Name/videos", user},
+		{"videos tab after a user name", "http://www.youtube.com/user/Name/videos", user},
 		{"user name in the query of the profile page", "http://www.youtube.com/profile?user=Name", user},
 		{"user name in the query of the subscription page", "http://www.youtube.com/subscription_center?add_user=Name", user},
 		{"user name with a playlist in the fragment", "http://www.youtube.com/user/Name#g/c/54B8C800269D7C1B", user},
@@ -155,7 +155,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"channel id of an RSS feed", "https://www.youtube.com/feeds/videos.xml?channel_id=" + channelID, channel},
 		{"channel id in the fragment", "https://m.youtube.com/?#/channel/" + channelID, channel},
 		{"user name in the fragment", "https://m.youtube.com/#/user/Name?sub_confirmation=1", user},
-		{"videos tab of an account name", "youtube.com/Name/videos", vanity},
+		{"videos tab after an account name", "youtube.com/Name/videos", vanity},
 	}
 }
 
@@ -176,10 +176,10 @@ func youtubeRefusedLinks() []refusedLink {
 		{"YouTube page of the signed-in account", "https://m.youtube.com/my_account?hl=en-GB", yt, "/my_account"},
 		{"YouTube user name directly followed by a second link", "https://www.youtube.com/user/namehttps://www.youtube.com/user/name", yt, "account"},
 		{"YouTube search", "https://www.youtube.com/results?search_query=cat", yt, "/results"},
-		{"YouTube live tab of a handle", "https://www.youtube.com/@handle/live", yt, "/@handle/live"},
+		{"YouTube live tab after a handle", "https://www.youtube.com/@handle/live", yt, "/@handle/live"},
 		{"YouTube link to a live tab at the end of a sentence", "https://www.youtube.com/@handle/live.", yt, "/live"},
-		{"YouTube live tab of a channel", "https://www.youtube.com/channel/" + channelID + "/live", yt, "/live"},
-		{"YouTube live tab of a custom name", "https://www.youtube.com/c/Name/live", yt, "/live"},
+		{"YouTube live tab after a channel id", "https://www.youtube.com/channel/" + channelID + "/live", yt, "/live"},
+		{"YouTube live tab after a custom name", "https://www.youtube.com/c/Name/live", yt, "/live"},
 		{"YouTube post", "https://www.youtube.com/post/UgkxCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh", yt, "/post/"},
 		{"YouTube watch page without id", "https://www.youtube.com/watch", yt, "names no video id; a YouTube id has 11 letters"},
 		{"YouTube watch page with a playlist and no video id", "https://www.youtube.com/watch?list=PL9D9FC436B881BA21", yt, "names no video id; a YouTube id has 11 letters"},
@@ -202,7 +202,7 @@ func youtubeRefusedLinks() []refusedLink {
 		{"YouTube handle with an encoded space", "https://www.youtube.com/@han%20dle", yt, "han dle"},
 		{"YouTube handle with an invisible direction mark", "https://www.youtube.com/@handle%E2%80%AE", yt, "handle"},
 		{"YouTube handle with an unknown tab", "https://www.youtube.com/@handle/a.b", yt, "/@handle/a.b"},
-		{"YouTube live tab of a handle after /c/", "https://www.youtube.com/c/@handle/live", yt, "/live"},
+		{"YouTube live tab after /c/ and a handle", "https://www.youtube.com/c/@handle/live", yt, "/live"},
 		{"YouTube handle of two characters after /c/", "https://www.youtube.com/c/@ab", yt, "3 to 30"},
 		{"YouTube link /c/ without a name", "https://www.youtube.com/c/", yt, "account name"},
 		{"YouTube page about the company", "https://www.youtube.com/about/", yt, "/about"},

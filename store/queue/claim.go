@@ -29,8 +29,9 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are further handles of the account, at most claimedHandles. They come from the links with which organisations track the video. The
-	// handle that was sent or tried longest ago comes first. The handle "" stands for links without a handle.
+	// Handles are possible handles of the video's account, at most claimedHandles. They come from the links with which organisations track the
+	// video. The order is by the time when a handle was received or last tried, the earliest first. The handle "" stands for links without a
+	// handle, and is never the first of several.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -72,7 +73,7 @@ type Claim struct {
 // ClaimRequest says which targets a collector claims.
 type ClaimRequest struct {
 	Collector uuid.UUID
-	// Route is a source. Only targets that this source is to fetch next are claimed.
+	// Route is the name of a source. The claim takes only targets whose next fetch uses this source.
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
@@ -84,12 +85,11 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target may be fetched. It applies only if at least one target is due, and the number of due targets is
-	// less than Candidates. A target is fetched early only on the UTC day on which it is due. Targets of the interactive lane and targets whose last
-	// fetch failed are not fetched early.
+	// If Ahead is not 0, the claim can also take targets that become due within Ahead on the same UTC day. It does so if the number of due targets
+	// is at least 1 and less than Candidates. It never takes such a target from the interactive lane, or a target whose last fetch failed.
 	Ahead time.Duration
-	// Pick chooses which of the due targets the next call to the source contains. It also chooses the duration of their lease. The chosen
-	// targets must have the same platform and kind.
+	// Pick chooses the batch of due targets for the next call to the source. It also chooses the duration of the lease. All targets of the batch
+	// must have the same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
@@ -142,8 +142,7 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It sets in each target the handles from the links with which
-// organisations track the target.
+// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It also sets the field Handles of each target.
 func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
@@ -181,8 +180,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets is how many due targets of the interactive lane a claim compares: those with the lowest turns. If at most comparedTargets
-// organisations wait, the first target of each of them is compared.
+// comparedTargets is the maximum number of due targets that a claim in the interactive lane compares. The claim compares the targets with the
+// lowest turns. If no more than comparedTargets organisations wait, these targets include the first target of each organisation.
 const comparedTargets = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
@@ -202,7 +201,7 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
  WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND +t.next_at <= ? AND t.kind IN ?
    AND t.turn <= COALESCE((SELECT f.turn FROM fetch_targets f WHERE f.bucket = ? AND f.route = ? AND f.lane = 0 AND +f.next_at <= ? AND f.kind IN ?
      ORDER BY f.turn LIMIT 1 OFFSET ?), ?)`+idle+`
- ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
+ ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.ForUpdateSkipLocked(tx, "t"),
 			Bucket, r.Route, Bucket, r.Route, dueBy, r.Kinds, Bucket, r.Route, dueBy, r.Kinds, comparedTargets-1, int64(math.MaxInt64), limit).Scan(&found).Error
 		return found, err
 	}
@@ -212,13 +211,13 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 	}
 	err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  WHERE t.bucket = ? AND t.route = ? AND t.lane = ? AND t.next_at > ? AND t.next_at <= ? AND t.kind IN ?`+early+`
- ORDER BY t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
+ ORDER BY t.next_at LIMIT ?`+db.ForUpdateSkipLocked(tx, "t"),
 		Bucket, r.Route, lane, dueAfter, dueBy, r.Kinds, limit).Scan(&found).Error
 	return found, err
 }
 
-// claimedHandles is the maximum number of handles from callers' links that one fetch of a video tries. The next fetch of the video tries
-// handles that were not tried yet.
+// claimedHandles is the maximum number of unconfirmed handles to try in one fetch of a video. The handles come from callers' links. The next fetch
+// tries handles that were not tried yet.
 const claimedHandles = 30
 
 // claimedHandle is the account handle in a link with which an organisation tracks a target. No source has confirmed the handle.
@@ -227,9 +226,9 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, with the handles from the links of
-// the organisations that track them. A target that was requested after the claim read it is not deleted, because the request may have added a
-// subscription.
+// dropOrphans deletes those targets from the queue that no organisation tracks any more. It sets the field Handles of the other targets and returns
+// these targets. If an organisation requests a target after the target was read, dropOrphans does not delete the target, because the request may
+// have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -272,8 +271,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out the handle that is already in t.Handle,
-// unless t.Handle is empty. It does nothing if t is an account.
+// setHandles stores up to claimedHandles of the given handles in t.Handles. It leaves out t.Handle, unless t.Handle is "". If t is an account,
+// setHandles does nothing.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

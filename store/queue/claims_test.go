@@ -29,7 +29,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		s := db.Open(t)
 		wg.Go(func() {
 			for {
-				r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium)
+				r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium)
 				r.Candidates = limit // the claim reads only as many due targets as it leases
 				c, err := s.Queue.Claim(t.Context(), r)
 				if err != nil {
@@ -96,18 +96,18 @@ func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsTheLongestDueTargetsFirst(t *testing.T) {
+func TestClaim_returnsTargetsInTheOrderOfTheirDueTimes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		for _, n := range []int{3, 1, 2} {
-			storetest.Track(t, o, storetest.Clip(t, n))
+			storetest.Track(t, o, storetest.VideoLink(t, n))
 			db.Clock.Advance(time.Second)
 		}
 		for _, n := range []int{3, 1, 2} {
-			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.LaneInteractive))
+			c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Equal(t, []string{storetest.Clip(t, n).ID}, storetest.TargetIDs(c))
+			require.Equal(t, []string{storetest.VideoLink(t, n).ID}, storetest.TargetIDs(c))
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestClaim_returnsTheLongestDueTargetsFirst(t *testing.T) {
 func TestClaim_returnsATargetAgainAfterItsLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
 		first := storetest.ClaimOne(t, db, link.TikTok, "video")
 		require.Equal(t, store.InstantOf(db.Clock.Now()), first.At)
 		db.Clock.Advance(time.Minute - time.Microsecond)
@@ -130,7 +130,7 @@ func TestClaim_returnsATargetAgainAfterItsLeaseHasEnded(t *testing.T) {
 func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		stale := storetest.ClaimOne(t, db, link.TikTok, "video")
 		db.Clock.Advance(time.Minute)
@@ -154,13 +154,13 @@ func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *te
 func TestAcknowledge_keepsTheLeasesOfTheOtherTargetsOfAClaim(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLinks(t, 3)...)
 		c := storetest.Claim(t, db, link.TikTok, "video")[0]
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[1], storetest.Views(1))}))
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, nil))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Minute)
-		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 2).ID}, storetest.TargetIDs(storetest.Claim(t, db, link.TikTok, "video")[0]))
+		require.Equal(t, []string{storetest.VideoLink(t, 0).ID, storetest.VideoLink(t, 2).ID}, storetest.TargetIDs(storetest.Claim(t, db, link.TikTok, "video")[0]))
 	})
 }
 
@@ -168,14 +168,14 @@ func TestRelease_makesTargetsDueAtTheGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		c := storetest.Claim(t, db, link.TikTok, "video")[0]
 		at := db.Clock.Now().Add(10 * time.Second)
 		require.NoError(t, db.Release(t.Context(), queue.Claim{Token: c.Token, Targets: c.Targets[:2]}, at))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Set(at)
 		again := storetest.Claim(t, db, link.TikTok, "video")[0]
-		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third target must still be claimed")
+		require.Equal(t, []string{storetest.VideoLink(t, 0).ID, storetest.VideoLink(t, 1).ID}, storetest.TargetIDs(again), "the third target must still be claimed")
 		require.Zero(t, again.Targets[0].Attempts)
 	})
 }
@@ -193,12 +193,12 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 		}
 		claim := func(id uuid.UUID, n int) queue.Claim {
 			t.Helper()
-			c, err := db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", n, time.Hour, queue.LaneInteractive))
+			c, err := db.Claim(t.Context(), storetest.NewClaimRequest(id, link.TikTok, "video", n, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
 			require.Len(t, c.Targets, n)
 			return c
 		}
-		storetest.Track(t, o, storetest.Clips(t, 5)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 5)...)
 		dead, alive := store.NewID(), store.NewID()
 		require.Zero(t, heartbeat(dead))
 		lost := claim(dead, 3)
@@ -222,11 +222,11 @@ func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
-		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		for _, id := range []uuid.UUID{leaving, staying} {
 			_, err := db.Heartbeat(t.Context(), id, time.Minute, nil)
 			require.NoError(t, err)
-			_, err = db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
+			_, err = db.Claim(t.Context(), storetest.NewClaimRequest(id, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
 		}
 		require.NoError(t, db.Retire(t.Context(), leaving))
@@ -236,18 +236,18 @@ func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 	})
 }
 
-func TestClaim_deletesTargetsWithoutSubscriptionsAndReturnsLaterTargets(t *testing.T) {
+func TestClaim_deletesOrphansAndReturnsTheNextTrackedTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		orphans := storetest.Clips(t, 60)
+		orphans := storetest.VideoLinks(t, 60)
 		storetest.Track(t, o, orphans...)
 		storetest.StopVideos(t, o, orphans...)
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, o, storetest.Clip(t, 99))
-		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
+		storetest.Track(t, o, storetest.VideoLink(t, 99))
+		c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
 		require.NoError(t, err)
-		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim must not be empty while a target is due")
-		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
+		require.Equal(t, []string{storetest.VideoLink(t, 99).ID}, storetest.TargetIDs(c), "a claim must not be empty while a target is due")
+		require.Equal(t, []string{storetest.VideoLink(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
 	})
 }

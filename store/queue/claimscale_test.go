@@ -21,8 +21,8 @@ import (
 
 var claimTargets = flag.Int("claim.targets", 100_000, "targets of the large queue in TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger")
 
-// fillQueueTo adds n TikTok targets to the premium lane, each with one subscriber. The first 2,000 targets are due.
-func fillQueueTo(t *testing.T, db *storetest.DB, n int) {
+// addPremiumTargets adds n TikTok targets to the premium lane, each with one subscriber. The first 2,000 targets are due.
+func addPremiumTargets(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	series := fmt.Sprintf("SELECT n FROM generate_series(1, %d) AS numbers(n)", n)
 	if !db.SharedByProcesses() {
@@ -43,7 +43,7 @@ func medianClaimTime(t *testing.T, db *storetest.DB) time.Duration {
 	durations := make([]time.Duration, 20)
 	for i := range durations {
 		began := time.Now()
-		r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium)
+		r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium)
 		r.Candidates = 50
 		c, err := db.Claim(t.Context(), r)
 		durations[i] = time.Since(began)
@@ -61,8 +61,8 @@ func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		small := storetest.New(t, db.Engine)
-		fillQueueTo(t, small, 10_000)
-		fillQueueTo(t, db, *claimTargets)
+		addPremiumTargets(t, small, 10_000)
+		addPremiumTargets(t, db, *claimTargets)
 		few, many := medianClaimTime(t, small), medianClaimTime(t, db)
 		t.Logf("%s: claiming 50 of 10,000 targets took %s; claiming 50 of %d took %s, %.2f times as long", db.Engine, few, *claimTargets, many, many.Seconds()/few.Seconds())
 		now := int64(store.InstantOf(db.Clock.Now()))
@@ -86,7 +86,7 @@ func processorTime(t *testing.T, db *storetest.DB) time.Duration {
 	for _, pid := range storetest.Column[int](t, db, "SELECT pid FROM pg_stat_activity WHERE datname = current_database()") {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		require.NoError(t, err)
-		_, fields, _ := strings.Cut(string(text), ") ") // the name of the program, which ends with ")", can contain blanks
+		_, fields, _ := strings.Cut(string(text), ") ") // skip the name of the program: it is in parentheses and can contain blanks
 		for _, ticks := range strings.Fields(fields)[11:13] {
 			n, err := strconv.Atoi(ticks)
 			require.NoError(t, err)
@@ -96,15 +96,15 @@ func processorTime(t *testing.T, db *storetest.DB) time.Duration {
 	return total
 }
 
-// On a Citus cluster, the queue is on the coordinator, so the processor time of its statements limits how many targets a cluster can fetch: see
-// docs/decisions/0090-the-queue-stays-on-the-coordinator.md. Eight collectors claim all due targets, 50 at a time, and end the leases. Release
-// updates each target once, like the statement that stores an answer.
+// The processor time of the coordinator limits how many targets a Citus cluster can fetch: see
+// docs/decisions/0090-the-queue-stays-on-the-coordinator.md. In this test, eight collectors claim all due targets, 50 at a time, and release them. A
+// release updates each target once, as the storing of a fetch result does.
 func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const collectors = 8
 	db := storetest.New(t, "postgres")
-	fillQueueTo(t, db, *claimTargets)
+	addPremiumTargets(t, db, *claimTargets)
 	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // a target becomes due every 10 ms
 	before := processorTime(t, db)
 	var mu sync.Mutex
@@ -113,7 +113,7 @@ func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 	for range collectors {
 		working.Go(func() {
 			for {
-				r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Hour, queue.LanePremium)
+				r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Hour, queue.LanePremium)
 				r.Candidates = 50
 				c, err := db.Claim(t.Context(), r)
 				if err != nil || len(c.Targets) == 0 || db.Release(t.Context(), c, db.Clock.Now().Add(24*time.Hour)) != nil {

@@ -27,10 +27,10 @@ type orgTurn struct {
 	Turn           int64
 }
 
-// TurnKey identifies one sequence of turns. The targets that the source Route fetches for one organisation share a sequence. A turn
-// orders the targets of the interactive lane.
+// TurnKey identifies one sequence of turns. Each organisation has one sequence for each source. A turn orders the targets of the interactive
+// lane: the target with the lowest turn is claimed first.
 type TurnKey struct {
-	Route        string
+	Route        string    // name of the source
 	Organisation uuid.UUID // the zero UUID if the target needs no turn
 }
 
@@ -91,8 +91,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns a turn: the next turn of the key k is this turn plus one. If no target waits in the interactive lane, it is the current time
-// in microseconds. Otherwise it is the last turn of k, but at least the lowest turn of a waiting target minus one.
+// lastTurn returns the number before the next turn of the key k. If no target waits in the interactive lane, this number is the current time in
+// microseconds. Otherwise it is the last turn of k, but at least the lowest turn of the waiting targets minus 1.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

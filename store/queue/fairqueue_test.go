@@ -19,7 +19,7 @@ import (
 // returns the external ids of the videos.
 func fetchInteractiveTargets(t *testing.T, db *storetest.DB, limit int, fetchTime time.Duration) []string {
 	t.Helper()
-	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
+	c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
 	db.Clock.Advance(fetchTime)
 	outcomes := make([]ingest.Outcome, len(c.Targets))
@@ -35,7 +35,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		for n := range 10 { // ten requests, because only 50 links of a request are scheduled with the highest priority
-			storetest.Track(t, burst, storetest.ClipsFrom(t, 50*n, 50)...)
+			storetest.Track(t, burst, storetest.VideoLinksFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
 		// Serve 16 targets in two seconds, like a source that answers in a second and has eight concurrent calls.
@@ -43,14 +43,14 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 			require.Len(t, fetchInteractiveTargets(t, db, 16, 2*time.Second), 16)
 		}
 		tracked := db.Clock.Now()
-		storetest.Track(t, single, storetest.Clip(t, 900))
+		storetest.Track(t, single, storetest.VideoLink(t, 900))
 		fetchInteractiveTargets(t, db, 16, 2*time.Second)
-		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.Clip(t, 900)).LatestViews)
+		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.VideoLink(t, 900)).LatestViews)
 		require.LessOrEqual(t, db.Clock.Now().Sub(tracked), 5*time.Second)
 
-		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
+		storetest.Track(t, other, storetest.VideoLinksFrom(t, 1000, 100)...)
 		served := fetchInteractiveTargets(t, db, 16, 2*time.Second)
-		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
+		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.VideoLink(t, 1000).ID })
 		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets must get equally many fetches")
 	})
 }
@@ -68,7 +68,7 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 		for step := 0; step < 12 || slices.ContainsFunc(waiting, func(w []string) bool { return len(w) > 0 }); step++ {
 			if step < 12 && rapid.Bool().Draw(rt, "track videos") {
 				i := rapid.IntRange(0, len(orgs)-1).Draw(rt, "organisation")
-				links := storetest.ClipsFrom(t, next, rapid.SampledFrom([]int{1, 1, 3, 20}).Draw(rt, "links"))
+				links := storetest.VideoLinksFrom(t, next, rapid.SampledFrom([]int{1, 1, 3, 20}).Draw(rt, "links"))
 				next += len(links)
 				storetest.Track(t, orgs[i], links...)
 				for _, l := range links {
@@ -104,7 +104,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		db.Clock.Set(db.Clock.Now().Truncate(24 * time.Hour).Add(23 * time.Hour))
 		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.Clips(t, 7)...)
+		storetest.Track(t, o, storetest.VideoLinks(t, 7)...)
 		claimed := storetest.Claim(t, db, link.TikTok, "video")[0]
 		now := store.InstantOf(db.Clock.Now())
 		in := func(d time.Duration) store.Instant { return now.Add(d) }
@@ -124,14 +124,14 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 			}
 			return out
 		}
-		r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, queue.LanePremium)
+		r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, queue.LanePremium)
 		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim must include neither targets that are due later nor retries")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Empty(t, again.Targets, "a claim without due targets must not take targets that are due soon, and no claim may take targets of another claim")
+		require.Empty(t, again.Targets, "the second claim must be empty, because the first claim has all due targets")
 
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(59*time.Minute)))
 		db.Clock.Set(now.Time().Add(55 * time.Minute))
@@ -149,10 +149,10 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 func TestClaim_servesLanesInTheOrderInWhichTheRequestNamesThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
-		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
+		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.VideoLinksFrom(t, 0, 3)...)
+		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.VideoLinksFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
-		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
+		c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
 		require.NoError(t, err)
 		lanes := map[queue.Lane]int{}
 		for _, target := range c.Targets {
@@ -166,11 +166,11 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackOnSchedule(t, free, queue.LaneFree, storetest.ClipsFrom(t, 0, 4)...)
-		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 0), storetest.Clip(t, 10))
+		trackOnSchedule(t, free, queue.LaneFree, storetest.VideoLinksFrom(t, 0, 4)...)
+		trackOnSchedule(t, premium, queue.LanePremium, storetest.VideoLink(t, 0), storetest.VideoLink(t, 10))
 		trackOnSchedule(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.YouTubeURL))
 		for id, change := range map[int]string{1: "pace = 1", 2: "pace = 2", 3: "state = 'gone'"} {
-			db.Exec(t, "UPDATE fetch_targets SET "+change+" WHERE external_id = ?", storetest.Clip(t, id).ID)
+			db.Exec(t, "UPDATE fetch_targets SET "+change+" WHERE external_id = ?", storetest.VideoLink(t, id).ID)
 		}
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 			demand[i].Sample = queue.Target{}
 		}
 		require.Equal(t, []queue.Demand{
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // Clip 0 and Clip 10; Clip 0 counts only once and only in the premium lane, although both organisations track it
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // videos 0 and 10; video 0 counts only once and only in the premium lane, although both organisations track it
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceFast, Targets: 1},
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceSlow, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: queue.LanePremium, Targets: 1},
@@ -188,28 +188,28 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	})
 }
 
-func TestClaim_servesOrganisationsWithoutClaimedTargetsFirst(t *testing.T) {
+func TestClaim_prefersOrganisationsWithFewerClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		claim := func(limit int, idle bool) queue.Claim {
 			t.Helper()
-			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
+			r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
 			r.Idle = idle
 			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
 			return c
 		}
-		storetest.Track(t, burst, storetest.Clips(t, 5)...)
-		trackOnSchedule(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
+		storetest.Track(t, burst, storetest.VideoLinks(t, 5)...)
+		trackOnSchedule(t, scheduled, queue.LaneFree, storetest.VideoLink(t, 70))
 		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation must count as idle")
 		require.Empty(t, claim(10, true).Targets, "an organisation with claimed targets must not count as idle")
 
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track Clip 4
-		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the target of Clip 4 must be claimed first, because it has the lower turn")
+		storetest.Track(t, single, storetest.VideoLink(t, 80), storetest.VideoLink(t, 4)) // both organisations track video 4
+		require.Equal(t, []string{storetest.VideoLink(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the target of video 4 must be claimed first, because it has the lower turn")
 		require.Empty(t, claim(10, true).Targets)
-		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target must come before the one with two")
+		require.Equal(t, []string{storetest.VideoLink(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target must come before the one with two")
 		require.Len(t, claim(10, false).Targets, 2)
 	})
 }
@@ -219,10 +219,10 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))
 		org := storetest.NewOrg(t, db)
-		storetest.Track(t, org, storetest.Clip(t, 1))
+		storetest.Track(t, org, storetest.VideoLink(t, 1))
 		claim := func(route string) queue.Claim {
 			t.Helper()
-			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Hour, queue.LaneInteractive)
+			r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Hour, queue.LaneInteractive)
 			r.Route = route
 			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestAcknowledge_keepsTheOrderFairIfTargetsMoveToTheNextSource(t *testing.T)
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))
 		claim := func(route string, limit int) queue.Claim {
 			t.Helper()
-			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
+			r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
 			r.Route = route
 			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
@@ -268,12 +268,12 @@ func TestAcknowledge_keepsTheOrderFairIfTargetsMoveToTheNextSource(t *testing.T)
 			}
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
 		}
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.ClipsFrom(t, 0, 30)...)
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLinksFrom(t, 0, 30)...)
 		moveToSecond()
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 80))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 80))
 		moveToSecond()
-		require.Contains(t, storetest.TargetIDs(claim("second", 2)), storetest.Clip(t, 80).ID, "the single target of the other organisation must be among the first two")
+		require.Contains(t, storetest.TargetIDs(claim("second", 2)), storetest.VideoLink(t, 80).ID, "the single target of the other organisation must be among the first two")
 	})
 }
 
@@ -281,16 +281,16 @@ func TestAcknowledge_writesDetailsWithoutCountsIfOnlyDetailsWereFetched(t *testi
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org := storetest.NewOrg(t, db)
-		storetest.Track(t, org, storetest.Clip(t, 1))
+		storetest.Track(t, org, storetest.VideoLink(t, 1))
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(7))
-		before := storetest.VideoOf(t, org, storetest.Clip(t, 1))
+		before := storetest.VideoOf(t, org, storetest.VideoLink(t, 1))
 		db.Clock.Advance(25 * time.Hour)
 		for _, c := range storetest.Claim(t, db, link.TikTok, "video") {
 			o := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{Views: new(int64(99)), Title: new("A title")})
 			o.DetailsOnly, o.Source = true, "other"
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		}
-		after := storetest.VideoOf(t, org, storetest.Clip(t, 1))
+		after := storetest.VideoOf(t, org, storetest.VideoLink(t, 1))
 		require.Equal(t, "A title", after.Title)
 		require.EqualValues(t, 7, *after.LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)

@@ -21,7 +21,7 @@ const (
 	FetchDelayed     FetchStatus = "delayed"     // the next fetch has been due for longer than DelayedAfter
 	FetchFailing     FetchStatus = "failing"     // at least FailingAfter consecutive attempts failed
 	FetchPrivate     FetchStatus = "private"     // a source says that the video or account is private
-	FetchRestricted  FetchStatus = "restricted"  // a source refuses the video or account because of its age or region restriction
+	FetchRestricted  FetchStatus = "restricted"  // a source refuses the video or account, because only viewers of certain ages or regions may see it
 	FetchGone        FetchStatus = "gone"        // several consecutive answers of sources said that the video or account does not exist
 	FetchUnsupported FetchStatus = "unsupported" // no configured source can fetch the video or account
 	FetchStopped     FetchStatus = "stopped"     // the organisation stopped tracking the video or account
@@ -56,10 +56,10 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// nextFetchWrites returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
-// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. Entries whose Saved is true are left out,
-// because their rows already have these values.
-func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
+// nextFetchTimeStatements returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
+// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. Entries whose Saved is true are left out, because
+// their rows already have these values.
+func nextFetchTimeStatements(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
 		table string
@@ -82,7 +82,8 @@ func nextFetchWrites(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.W
 	return writes
 }
 
-// StatusOf returns the present fetch status. It is FetchDelayed if the next fetch was due at nextAt and is late. Otherwise it is the stored status.
+// StatusOf returns FetchDelayed if nextAt was more than DelayedAfter ago and the stored status is one of DelayableStatuses. Otherwise it returns the
+// stored status. nextAt is when the next fetch is due, or nil if no fetch is scheduled.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
 	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(DelayableStatuses, stored) {
 		return FetchDelayed

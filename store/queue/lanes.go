@@ -80,19 +80,19 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of a table with the tiers of the organisations that track the targets in the list u. The parameters list
-// and args are the SQL text of this list and its arguments.
+// subscriberTable returns the name of a table with the tiers of the organisations that track certain targets. The caller lists the targets in
+// listSQL, as the table "u"; listArgs are the arguments of listSQL. If tiersSQL is not "", the caller's statement must contain tiersSQL directly
+// after listSQL. The caller must then pass tiersArgs directly after listArgs.
 //
-// Without Citus, the table is organisations, and text is "". On Citus, a statement that joins organisations (a reference table) with the
-// queue (tables of the coordinator) would not use the indexes of the queue. So subscriberTable reads the tiers first, and the table is a
-// list of these tiers, which text and tiersArgs define. The caller must insert text after the list u.
-func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, tiersArgs []any, err error) {
+// Without Citus, the table is "organisations". On Citus, a join of "organisations" with the queue would not use the indexes of the queue. So
+// subscriberTable reads the tiers first, and tiersSQL defines them as the table "tiers".
+func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQL string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil
 	}
 	var subscribed []FetchSubscription
-	err = tx.Raw(list+`SELECT DISTINCT s.organisation_id FROM u CROSS JOIN fetch_subscriptions s
- WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id`, args...).Find(&subscribed).Error
+	err = tx.Raw(listSQL+`SELECT DISTINCT s.organisation_id FROM u CROSS JOIN fetch_subscriptions s
+ WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id`, listArgs...).Find(&subscribed).Error
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -113,8 +113,8 @@ func subscriberTable(tx *gorm.DB, list string, args []any) (name, text string, t
 	for i, o := range found {
 		rows[i] = []any{o.ID, o.Tier, o.Subscription}
 	}
-	text, tiersArgs = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, rows)
-	return "tiers", strings.Replace(text, "WITH ", ", ", 1), tiersArgs, nil
+	tiersSQL, tiersArgs = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, rows)
+	return "tiers", strings.Replace(tiersSQL, "WITH ", ", ", 1), tiersArgs, nil
 }
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.
@@ -131,8 +131,8 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 // SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The batch
 // begins after the subject id afterID.
 func SubscriptionsAfter(tx *gorm.DB, org, afterID uuid.UUID) (next []FetchSubscription, err error) {
-	// A batch is a range of subject ids, so it has all subscriptions of a video or account. The external_id of an account can change between
-	// two batches, but its subject id does not change.
+	// Batches are ranges of subject ids and not of external ids, because the external id of an account can change between two batches. The subject
+	// id never changes.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
  WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
   SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p

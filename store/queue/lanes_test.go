@@ -37,8 +37,8 @@ func trackAndFetchOnce(t *testing.T, db *storetest.DB, o *store.Org, links ...li
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// laneDigits returns two digits for each target, in the order of the external ids: the number of its base lane and the number of its current
-// lane. A lower number is more urgent.
+// laneDigits returns a text of two digits for each target. The first digit is the number of the target's base lane, and the second digit is the
+// number of its current lane. The texts are sorted by kind and external id of the targets. A lower number is more urgent.
 func laneDigits(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")
@@ -48,7 +48,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackAndFetchOnce(t, db, o, storetest.Clips(t, 3)...)
+		trackAndFetchOnce(t, db, o, storetest.VideoLinks(t, 3)...)
 		require.Equal(t, []string{"22", "22", "22"}, laneDigits(t, db))
 		for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
 			for _, tier := range store.Tiers {
@@ -64,7 +64,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
 		require.Len(t, demand, 1)
-		require.Equal(t, queue.LanePremium, demand[0].Lane, "Demand must return the new lane")
+		require.Equal(t, queue.LanePremium, demand[0].Lane, "the method Demand must return the new lane")
 	})
 }
 
@@ -72,9 +72,9 @@ func TestSetTier_keepsATargetInTheMostUrgentLaneOfItsSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium, free := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierPremium, store.SubscriptionNone)
-		trackAndFetchOnce(t, db, o, storetest.Clips(t, 3)...)
-		trackAndFetchOnce(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
-		trackAndFetchOnce(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
+		trackAndFetchOnce(t, db, o, storetest.VideoLinks(t, 3)...)
+		trackAndFetchOnce(t, db, premium, storetest.VideoLink(t, 1), storetest.VideoLink(t, 3))
+		trackAndFetchOnce(t, db, free, storetest.VideoLink(t, 2), storetest.VideoLink(t, 4))
 		require.Equal(t, []string{"22", "11", "22", "11", "33"}, laneDigits(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		require.Equal(t, []string{"33", "11", "33", "11", "33"}, laneDigits(t, db))
@@ -91,7 +91,7 @@ func TestSetTier_movesAccountsButLeavesTargetsInTheInteractiveLane(t *testing.T)
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone")})
-		storetest.Track(t, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.VideoLink(t, 1))
 		require.Equal(t, []string{"11", "10"}, laneDigits(t, db))
 		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
 		require.Equal(t, []string{"22", "20"}, laneDigits(t, db))
@@ -104,8 +104,8 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
-		storetest.Track(t, o, storetest.Clip(t, 2)) // the target of this video stays in the interactive lane
+		trackAndFetchOnce(t, db, o, storetest.VideoLink(t, 1))
+		storetest.Track(t, o, storetest.VideoLink(t, 2)) // the target of this video stays in the interactive lane
 		db.Clock.Advance(24 * time.Hour)
 		held := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, held, 2)
@@ -115,7 +115,7 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
 		}
 		require.Equal(t, []string{"33", "33"}, laneDigits(t, db))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim must still be valid")
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).LatestViews, "the claim must still be valid")
 	})
 }
 
@@ -123,11 +123,11 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackAndFetchOnce(t, db, one, storetest.Clip(t, 1))
-		trackAndFetchOnce(t, db, two, storetest.Clip(t, 1))
-		// The tier of the second organisation changes during the transaction for the first organisation. This transaction has locked the
-		// target, but not yet updated the target's lane.
-		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
+		trackAndFetchOnce(t, db, one, storetest.VideoLink(t, 1))
+		trackAndFetchOnce(t, db, two, storetest.VideoLink(t, 1))
+		// The tier of the second organisation changes during the transaction for the first organisation. At this time, the first transaction has
+		// locked the target, but has not yet updated the target's lane.
+		finish := storetest.RunBeforeStatement(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})
 		require.NoError(t, db.SetTier(t.Context(), one.ID(), store.TierBasic))
@@ -140,10 +140,10 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
+		trackAndFetchOnce(t, db, o, storetest.VideoLink(t, 1))
 		// The tier changes after the transaction of the new subscriber has read the target, and before it writes the subscription.
-		finish := storetest.RunBefore(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
-		trackOnSchedule(t, premium, queue.LanePremium, storetest.Clip(t, 1))
+		finish := storetest.RunBeforeStatement(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
+		trackOnSchedule(t, premium, queue.LanePremium, storetest.VideoLink(t, 1))
 		finish()
 		require.Equal(t, []string{"11"}, laneDigits(t, db))
 	})
@@ -243,12 +243,12 @@ func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		premium, basic := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
-		trackAndFetchOnce(t, db, premium, storetest.Clips(t, 4)...)
-		trackAndFetchOnce(t, db, basic, storetest.Clips(t, 3)...)
+		trackAndFetchOnce(t, db, premium, storetest.VideoLinks(t, 4)...)
+		trackAndFetchOnce(t, db, basic, storetest.VideoLinks(t, 3)...)
 		require.Equal(t, []string{"11", "11", "11", "11"}, laneDigits(t, db))
-		storetest.StopVideos(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
+		storetest.StopVideos(t, premium, storetest.VideoLink(t, 0), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3))
 		require.Equal(t, []string{"22", "11", "22", "11"}, laneDigits(t, db), "the last target must be deleted when it is due, because it has no subscription")
-		storetest.StopVideos(t, basic, storetest.Clip(t, 1))
+		storetest.StopVideos(t, basic, storetest.VideoLink(t, 1))
 		require.Equal(t, "11", laneDigits(t, db)[1])
 		db.Clock.Advance(48 * time.Hour)
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
@@ -264,7 +264,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 				Lane: map[*store.Org]queue.Lane{premium: queue.LanePremium, basic: queue.LaneBasic}[o], Immediate: 1, Enqueue: 1})
 			require.NoError(t, err)
 		}
-		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.Clip(t, 1).ID, Link: storetest.Clip(t, 1).Canonical}}})
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.VideoLink(t, 1).ID, Link: storetest.VideoLink(t, 1).Canonical}}})
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		require.Equal(t, []string{"11", "11"}, laneDigits(t, db))
 		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
@@ -275,15 +275,15 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 
 // Two of three subscribers stop at the same time. The transaction that ends last must see that the other transaction deleted its
 // subscription.
-func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoSubscribersStopConcurrently(t *testing.T) {
+func TestStopVideos_setsTheLaneOfTheRemainingSubscriberAfterConcurrentStops(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
 		for _, o := range []*store.Org{one, two, basic} {
-			trackAndFetchOnce(t, db, o, storetest.Clip(t, 1))
+			trackAndFetchOnce(t, db, o, storetest.VideoLink(t, 1))
 		}
-		finish := storetest.RunBefore(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.StopVideos(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
-		storetest.StopVideos(t, one, storetest.Clip(t, 1))
+		finish := storetest.RunBeforeStatement(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.StopVideos(t, s.Org(two.ID()), storetest.VideoLink(t, 1)) })
+		storetest.StopVideos(t, one, storetest.VideoLink(t, 1))
 		finish()
 		require.Equal(t, []string{"22"}, laneDigits(t, db))
 	})

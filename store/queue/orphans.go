@@ -27,7 +27,8 @@ func (s *Queue) DeleteOrphans(ctx context.Context, keepAlive func() error) (map[
 	return deleted, s.deleteOrphanTargets(ctx, deleted, keepAlive)
 }
 
-// deleteOrphanSubscriptions deletes the subscriptions of deleted organisations, and adds their number to the map deleted.
+// deleteOrphanSubscriptions deletes the subscriptions of deleted organisations. It adds the number of these subscriptions to
+// deleted["fetch_subscriptions"].
 func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	after := uuid.Nil
 	for {
@@ -59,7 +60,8 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 	}
 }
 
-// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds their number to the map deleted.
+// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds the number of these targets to
+// deleted["fetch_targets"].
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {

@@ -56,7 +56,7 @@ type Pace int
 const (
 	PaceSteady Pace = iota
 	PaceFast        // new or changing fast: fetched several times a day
-	PaceSlow        // old and hardly changing: the first to be fetched less often if a budget is short
+	PaceSlow        // old and hardly changing: throttled first if a budget is short
 )
 
 // Kind says whether a target is a video or an account.
@@ -97,7 +97,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	return at
 }
 
-// FetchSubscription is the record that an organisation tracks a target.
+// FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
@@ -107,14 +107,14 @@ type FetchSubscription struct {
 	SubjectID      uuid.UUID
 	Handle         string     // the account's handle in the link that the organisation sent; no source has confirmed it
 	HandleAt       db.Instant // when the organisation sent the handle, or when a fetch last tried the handle without success
-	Preview        int        // number of videos of the account to fetch without a paid subscription; 0 means the default
+	Preview        int        // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
 }
 
 // The states of a target.
 const (
 	StateActive = "active" // active: fetched at the scheduled times
-	StateGone   = "gone"   // gone: the sources report that the video or account does not exist; fetched rarely
-	StateParked = "parked" // parked: the fetches failed too often, or no source can fetch the target; fetched rarely
+	StateGone   = "gone"   // gone: tried rarely, because the sources report that the video or account does not exist
+	StateParked = "parked" // parked: tried rarely, because the fetches failed too often or no source can fetch the target
 )
 
 // Entry is a request of one organisation to fetch a target.
@@ -127,7 +127,7 @@ type Entry struct {
 	NextAt         db.Instant
 	Subject        uuid.UUID
 	Depth          int // for an account: the number of newest videos to request from the source; 0 for a video
-	Preview        int // number of videos of the account to fetch without a paid subscription; 0 means the default
+	Preview        int // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
 	// TrackedAt is when the organisation first tracked the video or account. FetchedAt is when the organisation last got counts of it. Both
 	// are zero if the organisation tracks the video or account for the first time.
 	TrackedAt, FetchedAt db.Instant
@@ -138,7 +138,7 @@ type Entry struct {
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // number that orders the targets of the interactive lane: the lowest is served first; set by routeEntries
-	servedAt db.Instant // time of the recent fetch that makes deferRecentlyFetched delay the entry; 0 if the entry is not delayed
+	servedAt db.Instant // time of the last fetch if deferRecentlyFetched has delayed the entry because of this fetch; otherwise 0
 }
 
 // targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
@@ -213,11 +213,11 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds the targets and subscriptions of entries to the queue. A target that exists already becomes due earlier if the entry is more
-// urgent, and never later. Its state becomes active if it was StateGone or StateParked. Each entry also raises requested_at. So a target
-// that is being fetched becomes due again directly after this fetch.
+// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already and the entry is more urgent, the target becomes
+// due earlier. No entry makes a target due later.
 //
-// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at.
+// Each entry sets the state of its target to StateActive and raises requested_at. So a target that is being fetched becomes due again directly
+// after this fetch. But if deferRecentlyFetched has delayed an entry, the entry changes neither the state nor requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {
@@ -240,7 +240,7 @@ func EnqueueWrites(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) 
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return nil, err
 	}
-	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), nextFetchWrites(tx, org, entries)), nil
+	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), nextFetchTimeStatements(tx, org, entries)), nil
 }
 
 // saveTargets returns the statements that insert the targets of entries, or update those that exist already.
@@ -356,7 +356,7 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
 			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves", "sources"}),
-		}).Create(&collectorRow{collector, now, formsText(serves), string(published)}).Error
+		}).Create(&collectorRow{collector, now, joinForms(serves), string(published)}).Error
 		if err != nil {
 			return err
 		}

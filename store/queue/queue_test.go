@@ -36,11 +36,11 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		require.Empty(t, lanesWithDueTargets(t, db))
-		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 1))
-		trackOnSchedule(t, o, queue.LaneBasic, storetest.Clip(t, 2))
-		trackOnSchedule(t, o, queue.LanePremium, storetest.Clip(t, 3))
+		trackOnSchedule(t, o, queue.LaneFree, storetest.VideoLink(t, 1))
+		trackOnSchedule(t, o, queue.LaneBasic, storetest.VideoLink(t, 2))
+		trackOnSchedule(t, o, queue.LanePremium, storetest.VideoLink(t, 3))
 		require.Empty(t, lanesWithDueTargets(t, db), "no lane may have a due target before the scheduled times of the videos")
-		storetest.Track(t, o, storetest.Clip(t, 4))
+		storetest.Track(t, o, storetest.VideoLink(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, queue.Lanes, lanesWithDueTargets(t, db), "the most urgent lane must come first")
@@ -49,9 +49,9 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 		require.Empty(t, other)
 
 		for i, lane := range queue.Lanes {
-			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, lane))
+			c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, lane))
 			require.NoError(t, err)
-			require.Equal(t, []string{storetest.Clip(t, 4-i).ID}, storetest.TargetIDs(c))
+			require.Equal(t, []string{storetest.VideoLink(t, 4-i).ID}, storetest.TargetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
 		require.Empty(t, lanesWithDueTargets(t, db), "no lane may have a due target while all targets are claimed")
@@ -78,7 +78,7 @@ func TestLaneOf_dependsOnSubscriptionAndTier(t *testing.T) {
 func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		free, premium, basic, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		free, premium, basic, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		trackOnSchedule(t, free, queue.LaneFree, l)
 		trackOnSchedule(t, premium, queue.LanePremium, l)
 		trackOnSchedule(t, basic, queue.LaneBasic, l)
@@ -100,7 +100,7 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+				storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
 				held := storetest.ClaimOne(t, db, link.TikTok, "video")
 				o := storetest.Outcome(db, held.Targets[0], storetest.Views(1))
 				c.change(&o)
@@ -117,7 +117,7 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 func TestEnqueue_neverDelaysATarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, first, l)
 		trackOnSchedule(t, second, queue.LaneFree, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
@@ -153,7 +153,7 @@ func TestEnqueue_reactivatesATargetThatIsGone(t *testing.T) {
 func TestRefreshVideo_reactivatesATargetWhoseStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		parked := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
@@ -218,7 +218,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 func TestEnqueue_requestsDetailsForANewSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		storetest.Track(t, storetest.NewOrg(t, db), l)
@@ -236,13 +236,13 @@ func TestEnqueue_requestsDetailsForANewSubscriber(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsTheHandlesInTheLinksOfSubscribers(t *testing.T) {
+func TestClaim_returnsHandlesFromSubscribersLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		withoutHandle := link.Link{Platform: link.TikTok, Kind: link.Video, ID: storetest.Clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + storetest.Clip(t, 1).ID}
+		withoutHandle := link.Link{Platform: link.TikTok, Kind: link.Video, ID: storetest.VideoLink(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + storetest.VideoLink(t, 1).ID}
 		storetest.Track(t, o, withoutHandle)
-		storetest.Track(t, other, storetest.Clip(t, 1))
+		storetest.Track(t, other, storetest.VideoLink(t, 1))
 		target := storetest.ClaimOne(t, db, link.TikTok, "video").Targets[0]
 		require.Empty(t, target.Handle, "the target must have no confirmed handle")
 		require.Equal(t, []string{"someone", ""}, target.Handles)
@@ -349,7 +349,7 @@ func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
 			require.NotContains(t, plan, "Sort", statistics)
 
-			_, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium))
+			_, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
 			now := int64(store.InstantOf(db.Clock.Now()))
 			plan = queryPlan(t, db, db.Guard.Statements()[0], 0, "", int(queue.LanePremium), 0, now, "video", 50)
@@ -358,7 +358,7 @@ func TestQueue_isAlwaysReadThroughIndexes(t *testing.T) {
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Sort", "%s: %s", statistics, plan)
 
-			_, err = db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LaneInteractive))
+			_, err = db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
 			plan = queryPlan(t, db, db.Guard.Statements()[0], 0, "", 0, "", now, "video", 0, "", now, "video", 999, int64(math.MaxInt64), 50)
 			require.Contains(t, plan, "fetch_targets_waiting", statistics)

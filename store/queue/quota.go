@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -100,12 +99,9 @@ func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of those windows of a source whose names sort before oldestKept.
+// ForgetQuota deletes the counts of a source's old windows. A window is old if its name sorts before oldestKept.
 func (s *Queue) ForgetQuota(ctx context.Context, source, oldestKept string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldestKept).Error
 	})
 }
-
-// TimeUntil returns the time from now to endTime, or 0 if endTime has passed.
-func (s *Queue) TimeUntil(endTime db.Instant) time.Duration { return max(0, endTime.Sub(s.db.Now())) }

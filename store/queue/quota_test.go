@@ -142,9 +142,5 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		require.NoError(t, db.PauseSource(t.Context(), own))
 		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
-
-		require.Equal(t, time.Minute, db.TimeUntil(short.BlockedUntil))
-		db.Clock.Advance(time.Hour)
-		require.Zero(t, db.TimeUntil(short.BlockedUntil))
 	})
 }

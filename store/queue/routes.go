@@ -10,11 +10,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Route says which source is asked first for the targets of a platform and kind.
+// Route says which source is asked first for all targets of one platform and kind.
 type Route struct {
 	Platform link.Platform `gorm:"column:source;primaryKey"`
 	Kind     Kind          `gorm:"primaryKey"`
-	Route    string
+	Route    string        // name of the source
 }
 
 // TableName returns the name of the table for GORM.
@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes changes those targets of the platform and kind of r whose next source is not in sources. It sets their next source to r.Route and
-// deletes their stored answers. Each transaction changes one range of external ids.
+// resetRoutes changes each target of r.Platform and r.Kind if the next source of the target is not in sources. It sets the next source to r.Route
+// and deletes the target's stored answers. Each transaction changes one range of external ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

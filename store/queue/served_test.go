@@ -22,13 +22,13 @@ func isDueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 
 // One fetch of a target serves all organisations. If an organisation stops a target and tracks it again shortly after a fetch, the target
 // is not fetched again immediately.
-func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
+func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"a video of one organisation": false, "a video of two organisations": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+				o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 				first := storetest.Track(t, o, l)[0]
 				if another {
 					storetest.Track(t, storetest.NewOrg(t, db), l)
@@ -58,7 +58,7 @@ func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		l := storetest.Clip(t, 1)
+		l := storetest.VideoLink(t, 1)
 		storetest.Track(t, storetest.NewOrg(t, db), l)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		db.Clock.Advance(time.Hour)
@@ -72,10 +72,10 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 
 // An organisation requests a fetch of a target, stops the target before the fetch, and then tracks it again. The next fetch must wait for the end
 // of the refresh pause.
-func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t *testing.T) {
+func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		l, o := storetest.Clip(t, 1), storetest.NewOrg(t, db)
+		l, o := storetest.VideoLink(t, 1), storetest.NewOrg(t, db)
 		storetest.Track(t, storetest.NewOrg(t, db), l)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		db.Clock.Advance(time.Hour)
@@ -100,7 +100,7 @@ func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t
 func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		db.Clock.Advance(time.Hour)

@@ -20,7 +20,7 @@ type Form struct {
 	ByHandle bool
 }
 
-// String returns the form as it is stored, for example "youtube/video/id".
+// String returns the text with which the form f is stored, for example "youtube/video/id".
 func (f Form) String() string {
 	by := "id"
 	if f.ByHandle {
@@ -29,8 +29,8 @@ func (f Form) String() string {
 	return string(f.Platform) + "/" + string(f.Kind) + "/" + by
 }
 
-// formsText returns forms as one text, separated by spaces.
-func formsText(forms []Form) string {
+// joinForms returns the texts of forms, joined by spaces.
+func joinForms(forms []Form) string {
 	texts := make([]string, len(forms))
 	for i, f := range forms {
 		texts[i] = f.String()
@@ -38,14 +38,14 @@ func formsText(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// runningFor is how long a collector counts as running after its last heartbeat. The sources and the forms of collectors that are not
-// running are ignored.
+// runningFor is how long a collector counts as running after its last heartbeat. If a collector is not running, the store ignores the sources and
+// the forms that this collector has stored.
 const runningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.
 type Fetchable struct{ forms map[string]bool }
 
-// Fetchable returns what the running collectors can fetch. Each collector writes to the database with each heartbeat what it can fetch.
+// Fetchable returns what the running collectors can fetch. Each heartbeat of a collector stores the forms of targets that this collector can fetch.
 func (s *Queue) Fetchable(ctx context.Context) (Fetchable, error) {
 	var texts []string
 	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
@@ -74,7 +74,7 @@ type Source struct {
 type Budget struct {
 	Name   string    `json:"name"`
 	Limit  int64     `json:"limit"`  // units in the window; 0 if no limit is known
-	Window string    `json:"window"` // name of the window under which the spent units are counted; "" if they are not counted
+	Window string    `json:"window"` // name of the window; "" if the spent units are not counted
 	Ends   time.Time `json:"ends"`   // end of the window
 }
 

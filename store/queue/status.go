@@ -101,8 +101,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 }
 
 // targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: DelayableStatuses, the time before which a
-// due fetch counts as late, and FetchDelayed. The status is "unsupported" if a new target has no source to ask, although the collectors
-// have stored the first source for each platform and kind.
+// due fetch counts as late, and FetchDelayed. A target that was never fetched is "unsupported" if it has no source to ask and the table fetch_routes
+// has at least one row.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // stoppedCounts counts the stopped videos and accounts of all organisations.
@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; in the keys, the field Targets is 0
+	byStatus := map[StatusCount]int64{} // the values are the numbers of targets; in a key, StatusCount.Targets is 0
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus
@@ -217,7 +217,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 	return counts, statuses, rows.Err()
 }
 
-// computedStatuses are the fetch statuses that targetStatusSQL returns for targets whose stored status is a different one.
+// computedStatuses are the fetch statuses that targetStatusSQL can return in place of the stored status of a target.
 var computedStatuses = [...]FetchStatus{FetchUnsupported, FetchDelayed}
 
 // isSameGroup returns true if both counts are of the same platform, kind, lane and state.

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
+func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -24,13 +24,13 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, queue.CollectingState{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
 
-		storetest.Track(t, o, storetest.Clip(t, 1), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		trackOnSchedule(t, o, queue.LaneFree, storetest.Clip(t, 4)) // the target of Clip 4 is not due, because its time in the daily schedule has not come yet
+		storetest.Track(t, o, storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3))
+		trackOnSchedule(t, o, queue.LaneFree, storetest.VideoLink(t, 4)) // the target of video 4 is not due, because its time in the daily schedule has not come yet
 		due := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), queue.LaneFree)
-		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.Clip(t, 1).ID)
-		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ?, attempts = 2 WHERE external_id = ?", due.Add(-8*24*time.Hour), storetest.Clip(t, 2).ID)
-		db.Exec(t, "UPDATE fetch_targets SET state = 'gone' WHERE external_id = ?", storetest.Clip(t, 3).ID)
+		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.VideoLink(t, 1).ID)
+		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ?, attempts = 2 WHERE external_id = ?", due.Add(-8*24*time.Hour), storetest.VideoLink(t, 2).ID)
+		db.Exec(t, "UPDATE fetch_targets SET state = 'gone' WHERE external_id = ?", storetest.VideoLink(t, 3).ID)
 		db.Clock.Advance(time.Minute)
 		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
 		require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 func TestWhyFailing_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
 		why := func(p link.Platform) string {
 			detail, err := db.WhyFailing(t.Context(), p)
 			require.NoError(t, err)
@@ -91,10 +91,10 @@ func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 	})
 }
 
-func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T) {
+func TestCollectingState_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
 		db.Exec(t, "UPDATE fetch_targets SET route = ''")
 		statuses := func() queue.FetchStatus {
 			c, err := db.CollectingState(t.Context())
@@ -110,8 +110,8 @@ func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T)
 	})
 }
 
-// TestCollecting_countsEachTargetInOneGroupAndOneStatus compares the counts with counts that the test computes from the rows.
-func TestCollecting_countsEachTargetInOneGroupAndOneStatus(t *testing.T) {
+// TestCollectingState_countsEachTargetInOneGroupAndOneStatus compares the counts with counts that the test computes from the rows.
+func TestCollectingState_countsEachTargetInOneGroupAndOneStatus(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
@@ -177,7 +177,7 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 	})
 }
 
-func TestCollecting_readsTheQueueOnceAndInTheOrderOfAnIndexOnSQLite(t *testing.T) {
+func TestCollectingState_readsOnlyOneIndexOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	fillQueue(t, db, 20_000)

@@ -10,7 +10,7 @@ import (
 // organisation.
 type block struct {
 	outer      *block          // the block of the enclosing query; for the outermost query, a block without tables
-	statement  *statementInfo  // facts about the whole statement; set only in the block without an outer block
+	statement  *statementInfo  // facts about the whole statement; set only if outer is nil
 	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id
 	uses       []*use
@@ -93,7 +93,7 @@ func (b *block) checkSubqueries(nodes []node) error {
 	return nil
 }
 
-// afterTable are the keywords that can follow a table name, and so are not the alias of the table.
+// afterTable lists the keywords that can follow the name of a table. If one of these keywords follows, it is not the alias of the table.
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
@@ -135,7 +135,7 @@ func (b *block) parseFrom(nodes []node) error {
 
 // isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
-	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // if a parenthesis follows, the word left or right is the name of a function and does not begin a join
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // before a parenthesis, "left" and "right" are names of functions and do not begin a join
 	return nodes[i].isKeyword("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].isKeyword("join"))
 }
 
@@ -209,8 +209,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. It returns whether a query has this name (named), and
-// whether that query is a list of parameters with a column organisation_id (list).
+// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing queries. The result "named" is true if there is such
+// a query. The result "list" is true if the query is a list of parameters and has a column organisation_id.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -269,21 +269,21 @@ func isJSONMember(nodes []node) bool {
 	return isCast(cast, 3) && cast[0].isKeyword("value") && cast[1].isMark("->>") && cast[2].kind == literalNode
 }
 
-// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index. After AS there must be only words,
-// which are the name of a type.
-func isCast(inside []node, as int) bool {
-	return len(inside) > as+1 && inside[as].isKeyword("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
+// isCast returns true if the nodes inside of CAST(…) have the keyword AS at index i, and after it the name of a type. The name of a type consists
+// of one or more words.
+func isCast(inside []node, i int) bool {
+	return len(inside) > i+1 && inside[i].isKeyword("as") && !slices.ContainsFunc(inside[i+1:], func(n node) bool { return n.kind != wordNode })
 }
 
 // equality is a condition of the form a.organisation_id = b.organisation_id. If a or b is nil, this side of the condition is a parameter.
 type equality struct {
 	a, b      *use
-	parameter int    // index of the argument that belongs to the parameter; set if a or b is nil
+	parameter int    // if one side is a parameter: the index of its argument
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables marks each table that the statement limits to one organisation as bound. The organisation_id of such a table is compared with a
-// parameter, or with the organisation_id of another bound table.
+// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. They restrict a table if they compare its
+// organisation_id with a parameter, or with the organisation_id of a table that is already restricted.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -368,7 +368,7 @@ func (b *block) parseEquality(atom []node) (equality, bool) {
 			parameter = p
 			continue
 		}
-		if uses[i] = b.tableOfOrganisationID(side); uses[i] == nil {
+		if uses[i] = b.findTableOfColumn(side); uses[i] == nil {
 			return equality{}, false
 		}
 	}
@@ -397,9 +397,9 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// tableOfOrganisationID returns the table of a column organisation_id, such as videos for the nodes of videos.organisation_id. It returns nil if the
-// nodes are not such a column. A column without the name of a table belongs to the only table of the query.
-func (b *block) tableOfOrganisationID(nodes []node) *use {
+// findTableOfColumn returns the table to which a column organisation_id belongs. If the column is written without the name of a table, it belongs
+// to the only table of the query. The result is nil if the nodes are not such a column.
+func (b *block) findTableOfColumn(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil
 	}

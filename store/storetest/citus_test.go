@@ -23,7 +23,7 @@ func TestStore_runsOneStatementForEachOrganisationOnCitus(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, engine)
 			for range 2 {
-				storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
+				storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLinks(t, 3)...)
 			}
 			db.Guard.Statements()
 			storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(10)), Title: new("A #dog"), Username: new("someone"), AccountID: new("42")})
@@ -54,15 +54,15 @@ func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
 }
 
-// If a statement joins tables of the queue with the reference table "organisations", Citus reads the tables of the queue without their indexes.
-// Both organisations track this video. Its lane must change in the same way as on PostgreSQL without Citus.
+// On Citus, a join of the queue with the reference table "organisations" would not use the indexes of the queue. So the store must read the queue
+// and the organisations in separate statements. The lanes must still change in the same way as without Citus.
 func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "citus")
 	premium, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 	require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierPremium))
 	require.NoError(t, db.SetTier(t.Context(), basic.ID(), store.TierBasic))
-	shared, own := storetest.Clip(t, 1), storetest.Clip(t, 2)
+	shared, own := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
 	storetest.Track(t, premium, shared, own)
 	storetest.Track(t, basic, shared)
 	lanes := func() []int64 {

@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ClaimRequest returns a request for up to limit due targets of one platform and kind. It claims only targets whose route, the source to
-// ask, is not set. In tests, no target has a route until the test calls PublishRoutes.
-func ClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit int, lease time.Duration, lanes ...queue.Lane) queue.ClaimRequest {
+// NewClaimRequest returns a request for up to limit due targets of one platform and kind. The claim takes only targets
+// whose next source is not set. In tests, no target has a source until the test calls PublishRoutes.
+func NewClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit int, lease time.Duration, lanes ...queue.Lane) queue.ClaimRequest {
 	return queue.ClaimRequest{Collector: collector, Kinds: []queue.Kind{kind}, Lanes: lanes, Candidates: 1000,
 		Pick: func(due []queue.Target) ([]queue.Target, time.Duration) {
 			var batch []queue.Target
@@ -32,7 +32,7 @@ func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim
 	t.Helper()
 	var claims []queue.Claim
 	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), ClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
+		c, err := db.Claim(t.Context(), NewClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
 		require.NoError(t, err)
 		if len(c.Targets) > 0 {
 			claims = append(claims, c)
@@ -66,10 +66,9 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBefore starts f in a goroutine just before the next statement that contains the fragment. It passes a second Store to f, like that of
-// another process. The statement continues when f has returned or waits for a lock. The function that RunBefore returns waits until f has
-// returned.
-func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
+// RunBeforeStatement starts f in a goroutine just before the next statement that contains the fragment. It passes a second Store to f, as if f ran in
+// another process. The statement continues when f has returned or waits for a lock. The caller must call finish, which waits until f has returned.
+func RunBeforeStatement(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})
 	db.Guard.BeforeStatement(fragment, func() {

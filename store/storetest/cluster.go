@@ -14,8 +14,8 @@ import (
 )
 
 // CitusURL is the environment variable with the URL of a database on the coordinator of a real Citus cluster. If it is set, the engine
-// "citus" is this cluster instead of the stand-in. The tests create and drop databases on every node, with the user and the settings of the
-// URL. So the machine of the tests must reach the workers at the addresses that the coordinator has for them.
+// "citus" is this cluster instead of the stand-in. The tests create and drop databases on every node. They connect to the workers with the
+// user and the settings of this URL, at the addresses that citus_get_active_worker_nodes returns.
 const CitusURL = "REELTALLY_TEST_CITUS_URL"
 
 // shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.

@@ -40,7 +40,7 @@ CREATE FUNCTION pg_catalog.citus_get_active_worker_nodes(OUT node_name text, OUT
 	var names []string
 	t.Run("the databases must exist while the test runs", func(t *testing.T) {
 		db := storetest.New(t, "citus")
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 2)...)
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLinks(t, 2)...)
 		created, err := url.Parse(db.URL)
 		require.NoError(t, err)
 		require.Equal(t, u.Host, created.Host)

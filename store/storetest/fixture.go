@@ -33,24 +33,24 @@ func ParseLink(t *testing.T, raw string) link.Link {
 	return l
 }
 
-// Clip returns the link of a TikTok video of @someone. Each n gives the link of a different video.
-func Clip(t *testing.T, n int) link.Link {
+// VideoLink returns the link of a TikTok video of @someone. Each n gives the link of a different video.
+func VideoLink(t *testing.T, n int) link.Link {
 	t.Helper()
 	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
 }
 
-// Clips returns the links of n videos: Clip(0) to Clip(n-1).
-func Clips(t *testing.T, n int) []link.Link {
+// VideoLinks returns the links of n videos: VideoLink(0) to VideoLink(n-1).
+func VideoLinks(t *testing.T, n int) []link.Link {
 	t.Helper()
-	return ClipsFrom(t, 0, n)
+	return VideoLinksFrom(t, 0, n)
 }
 
-// ClipsFrom returns the links of n videos: Clip(first) to Clip(first+n-1). Organisations that track the same link share its target.
-func ClipsFrom(t *testing.T, first, n int) []link.Link {
+// VideoLinksFrom returns the links of n videos: VideoLink(first) to VideoLink(first+n-1). Organisations that track the same link share its target.
+func VideoLinksFrom(t *testing.T, first, n int) []link.Link {
 	t.Helper()
 	links := make([]link.Link, n)
 	for i := range links {
-		links[i] = Clip(t, first+i)
+		links[i] = VideoLink(t, first+i)
 	}
 	return links
 }
@@ -106,15 +106,15 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// FullOrg creates an organisation with at least one row in every distributed table.
-func FullOrg(t *testing.T, db *DB) *store.Org {
+// NewOrgInAllTables creates an organisation with at least one row in every distributed table.
+func NewOrgInAllTables(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
 	root, err := o.CreateCollection(ctx, store.NewCollection{Name: "Root", Access: store.AccessPublic, Hashtags: []string{"dog"}})
 	require.NoError(t, err)
 	_, err = o.CreateCollection(ctx, store.NewCollection{Name: "Below", Access: store.AccessPrivate, ParentID: &root.ID})
 	require.NoError(t, err)
-	tracked, err := o.Track(ctx, store.TrackRequest{Links: Clips(t, 3), CollectionIDs: []uuid.UUID{root.ID}, Lane: queue.LaneBasic, Immediate: 3, Enqueue: 3})
+	tracked, err := o.Track(ctx, store.TrackRequest{Links: VideoLinks(t, 3), CollectionIDs: []uuid.UUID{root.ID}, Lane: queue.LaneBasic, Immediate: 3, Enqueue: 3})
 	require.NoError(t, err)
 	Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(1)), Title: new("A #dog"), Username: new("someone"),
 		AccountID: new("42"), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -3))})
@@ -122,7 +122,7 @@ func FullOrg(t *testing.T, db *DB) *store.Org {
 	DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(7))})
 	_, err = o.AddAccounts(ctx, root.ID, []uuid.UUID{a.AccountID})
 	require.NoError(t, err)
-	_, err = o.BeginKey(ctx, "TrackVideo", "key", []byte("fingerprint"))
+	_, err = o.ReserveKey(ctx, "TrackVideo", "key", []byte("fingerprint"))
 	require.NoError(t, err)
 	day := Today(db) - 100
 	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 5, 0, 'test')`,
@@ -165,7 +165,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// AccountOf returns the account to which the video with the link l is linked.
+// AccountOf returns the account in the field LinkedAccountID of a video. The argument l is the link of the video.
 func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
@@ -175,7 +175,7 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// AccountURL is the URL of the account that posts the videos of Clip.
+// AccountURL is the URL of the account that posts the videos of VideoLink.
 const AccountURL = "https://www.tiktok.com/@someone"
 
 // TrackedVideos returns how many videos the organisation tracks.

@@ -31,12 +31,12 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// BeforeStatement makes the Guard call the function interrupt once, just before the next statement that contains the fragment. The statement waits
+// BeforeStatement registers a function that the Guard calls once, just before the next statement that contains the fragment. The statement waits
 // until the function returns. So a test can simulate a concurrent process at a chosen moment.
-func (g *Guard) BeforeStatement(fragment string, interrupt func()) {
+func (g *Guard) BeforeStatement(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.pending = append(g.pending, interruption{fragment, interrupt})
+	g.pending = append(g.pending, interruption{fragment, do})
 }
 
 // Inspect records a statement with the given arguments and returns the error of CheckStatement or CheckRouting.

@@ -14,17 +14,17 @@ import (
 // were waiting for a processor.
 func Machine() string {
 	var kilobytes float64
-	_, _ = fmt.Sscan(procValue("/proc/meminfo", "MemTotal"), &kilobytes) // without /proc, the sentence says 0 GiB
+	_, _ = fmt.Sscan(findValueInFile("/proc/meminfo", "MemTotal"), &kilobytes) // without /proc, the sentence says 0 GiB
 	load, _ := os.ReadFile("/proc/loadavg")
 	average, _, _ := strings.Cut(string(load), " ")
 	return fmt.Sprintf("The run ended on %s on a machine with %d cores (%s), %.0f GiB of memory, %s and %s. Its load average was %s at the end, including other programs.",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cmp.Or(procValue("/proc/cpuinfo", "model name"), "unknown processor"), kilobytes/(1<<20), runtime.GOOS,
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cmp.Or(findValueInFile("/proc/cpuinfo", "model name"), "unknown processor"), kilobytes/(1<<20), runtime.GOOS,
 		runtime.Version(), cmp.Or(average, "unknown"))
 }
 
-// procValue returns the first value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns "" if the
+// findValueInFile returns the first value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns "" if the
 // file has no such line.
-func procValue(file, name string) string {
+func findValueInFile(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {
 		return ""

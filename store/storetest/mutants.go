@@ -9,20 +9,20 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern matches if a condition or column belongs to a table that also serves statements about all organisations, so that
-	// CheckStatement does not require it. The pattern is applied to the text before the condition or column, and to the text that ends with it.
-	// For example, tokens and share pages are found before the organisation is known.
+	// sharedPattern finds the conditions and columns that CheckStatement does not require. They belong to tables that may be used without an
+	// organisation: for example, a token is found before its organisation is known. The pattern is tried twice: on the statement up to the
+	// beginning of the condition or column, and on the statement up to its end.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 
 // Mutant is a statement without one of its conditions on the organisation.
 type Mutant struct {
-	// Without says what was removed: "condition", "column" or "conflict target".
-	Without string
+	// Removed says which part was removed: "condition", "column" or "conflict target".
+	Removed string
 	// Text is the changed statement.
 	Text string
-	// Shared is true if the condition is on a table that also serves statements about all organisations. CheckStatement must refuse all other
-	// mutants.
+	// Shared is true if the removed part belongs to a table that may be used without an organisation. CheckStatement must refuse a mutant if
+	// Shared is false.
 	Shared bool
 }
 
@@ -30,7 +30,7 @@ type Mutant struct {
 func Mutants(statement string) []Mutant {
 	var out []Mutant
 	for _, part := range []struct {
-		without     string
+		removed     string
 		pattern     *regexp.Regexp
 		replacement string
 	}{
@@ -40,7 +40,7 @@ func Mutants(statement string) []Mutant {
 	} {
 		for _, at := range part.pattern.FindAllStringSubmatchIndex(statement, -1) {
 			start, end := at[2], at[3] // the text that the first group of the regular expression matches
-			out = append(out, Mutant{Without: part.without, Text: statement[:start] + part.replacement + statement[end:],
+			out = append(out, Mutant{Removed: part.removed, Text: statement[:start] + part.replacement + statement[end:],
 				Shared: sharedPattern.MatchString(statement[:start]) || sharedPattern.MatchString(statement[:end])})
 		}
 	}

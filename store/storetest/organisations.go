@@ -12,7 +12,7 @@ import (
 
 // statementInfo has facts about a whole statement. The checks of the queries in the statement collect these facts.
 type statementInfo struct {
-	organisations []int    // indexes of the arguments that are organisations
+	organisations []int    // index of each argument that is the id of an organisation
 	tables        []string // names of the tables; a table that the statement names twice occurs twice
 }
 
@@ -72,7 +72,8 @@ func (b *block) addInsertedOrganisations(columns, source []node) {
 // errSeveralOrganisations reports that a statement has parameters with different organisations.
 var errSeveralOrganisations = errors.New("the statement has parameters of several organisations")
 
-// checkArguments returns an error if two arguments that are organisations differ. It returns nil if args is empty.
+// checkArguments compares the arguments that are organisations. It returns an error if they are not all equal, or if one of them is missing. If args
+// is empty, it returns nil.
 func (i *statementInfo) checkArguments(args []any) error {
 	if len(args) == 0 || len(i.organisations) == 0 {
 		return nil

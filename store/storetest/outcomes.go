@@ -22,12 +22,12 @@ func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcom
 // Deliver claims all due videos of a platform, stores the given facts as the result of each fetch, and returns the number of videos.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
-	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
+	return SaveFactsForDueVideos(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy claims all due videos of a platform, and returns their number. As the result of each fetch, it stores the facts that factsOf returns for
-// the target.
-func DeliverBy(t *testing.T, db *DB, p link.Platform, factsOf func(queue.Target) ingest.VideoFacts) int {
+// SaveFactsForDueVideos claims all due videos of a platform, and returns their number. It calls factsOf for each claimed target and stores the
+// returned facts as the result of the fetch.
+func SaveFactsForDueVideos(t *testing.T, db *DB, p link.Platform, factsOf func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
 	for _, c := range Claim(t, db, p, "video") {
@@ -84,7 +84,7 @@ func FactsWithAuthor(id, handle string) ingest.VideoFacts {
 func FoundVideos(t *testing.T, n int, newestAt time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)
-	for i, l := range Clips(t, n) {
+	for i, l := range VideoLinks(t, n) {
 		at := store.InstantOf(newestAt.Add(-time.Duration(i) * time.Hour))
 		videos[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical, UploadedAt: &at}
 	}

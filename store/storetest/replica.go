@@ -32,7 +32,7 @@ func NewServerWithReplica(t testing.TB) (primary *Server, replica *Replica) {
 	return primary, replica
 }
 
-// Await waits until the replica has applied everything that was committed before.
+// Await waits until the replica has applied everything that the primary has committed before the call of Await.
 func (r *Replica) Await(t testing.TB) {
 	t.Helper()
 	var written string

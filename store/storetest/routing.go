@@ -14,18 +14,18 @@ type Nodes string
 
 // The nodes that can run a statement.
 const (
-	// ShardNodes is the worker with the shard of one organisation.
+	// ShardNodes means that one worker runs the statement: the worker with the shard of the organisation.
 	ShardNodes Nodes = "one shard"
-	// MixedNodes are two nodes: the worker with the shard of one organisation, and the coordinator.
+	// MixedNodes means that two nodes run the statement: the worker with the shard of the organisation, and the coordinator.
 	MixedNodes Nodes = "one shard, and the coordinator"
 	// ReferenceNodes means that any single node can run the statement, because it writes nothing and reads only reference tables.
 	ReferenceNodes Nodes = "any node"
 	// AllReferenceNodes means that all nodes run the statement, because it writes or locks rows of a reference table.
 	AllReferenceNodes Nodes = "all nodes (reference table)"
-	// CoordinatorNode is the coordinator.
+	// CoordinatorNode means that the coordinator runs the statement.
 	CoordinatorNode Nodes = "coordinator"
 	// DefinitionNodes means that all nodes run the statement, because it changes the definition of a table.
-	DefinitionNodes Nodes = "all nodes (change of a table)"
+	DefinitionNodes Nodes = "all nodes (changes the definition of a table)"
 )
 
 // The patterns below match statements that write or lock rows, and statements that change the definition of a table. The last one matches the names

@@ -11,15 +11,15 @@ import (
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
-//   - Each distributed table that is read or changed has its organisation_id compared with a parameter by "=". The comparison can be
-//     indirect: through the organisation_id of another table that is compared with a parameter, or of a list of db.WithRows, which has only
-//     parameters. This table or list can belong to the query or to an enclosing query. Conditions beside an OR or below a NOT do not count.
-//     Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the condition in both halves.
+//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: their organisation_id must equal a parameter.
 //   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
-//   - All parameters with which an organisation_id is compared have the same value. This is checked only if args has the arguments of the
-//     statement.
+//   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
+//
+// In place of a parameter, an organisation_id can equal the organisation_id of another restricted table or of a list of db.WithRows, in the query or
+// in an enclosing query. A condition does not count beside an OR or below a NOT. A condition in the ON of a LEFT JOIN counts only for the joined
+// table. A recursive query needs the condition in both halves.
 func CheckStatement(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
@@ -28,14 +28,13 @@ func CheckStatement(statement string, args ...any) error {
 	return nil
 }
 
-// CheckRouting returns an error if Citus might not send a statement to a single shard. The statement must follow the rules of
-// CheckStatement and these rules:
+// CheckRouting returns an error if Citus might send a statement to more than one shard. The statement must follow the rules of CheckStatement and two
+// further rules:
 //
-//   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A
-//     comparison with a list or with a table of an enclosing query does not count. So each query of the statement reads the rows of a
-//     single organisation. This is also true for subqueries, for queries that lock rows, and for queries that write the values of a list.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows are of the organisation
-//     with which the statement compares organisation_id.
+//   - Each query and each subquery restricts its own distributed tables to one organisation. A comparison with a list, or with a table of an enclosing
+//     query, does not count.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows belong to the organisation with which
+//     the statement compares organisation_id.
 func CheckRouting(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
@@ -96,7 +95,7 @@ func checkParsedStatement(nodes []node, outer *block) error {
 	}
 	switch first := nodes[0]; {
 	case first.isKeyword("with"):
-		return checkWith(nodes[1:], outer)
+		return checkWITHClause(nodes[1:], outer)
 	case first.isKeyword("select", "values"), first.isQuery():
 		return checkQuery(nodes, outer)
 	case first.isKeyword("insert"):
@@ -143,9 +142,9 @@ func checkDefinition(nodes []node) error {
 	return nil
 }
 
-// checkWith checks the queries of a WITH clause and the statement after the clause. The clause has the form WITH name [(columns)] AS [[NOT]
+// checkWITHClause checks the queries of a WITH clause and the statement after the clause. The clause has the form WITH name [(columns)] AS [[NOT]
 // MATERIALIZED] (query), …, and the nodes begin after the word WITH.
-func checkWith(nodes []node, outer *block) error {
+func checkWITHClause(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
 	if len(nodes) > 0 && nodes[0].isKeyword("recursive") {
 		nodes = nodes[1:]
@@ -385,9 +384,9 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
-// isDistributed returns true if a table has the class store.Distributed, so that statements must compare its organisation_id. The partitions of
-// snapshots_daily have this class too. A table must be in store.Tables, a partition of snapshots_daily, or a system table. For any other table,
-// isDistributed returns an error.
+// isDistributed returns true if statements must compare the organisation_id of a table. This is true for each table with the class store.Distributed,
+// and for the partitions of snapshots_daily. isDistributed returns an error if store.Tables does not list the table, unless the table is such a
+// partition or a system table.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {

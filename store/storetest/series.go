@@ -127,9 +127,9 @@ func isLower(current, previous store.Counts) bool {
 	return false
 }
 
-// AfterRetention returns the series that retention must keep: all daily points since firstDaily, and one weekly point for each earlier week. The
+// RetainedPart returns the series that retention must keep: all daily points since firstDaily, and one weekly point for each earlier week. The
 // weekly point has the day of the last point of its week, and the last known value of each count in the week. Points before firstWeekly are left out.
-func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
+func (s Series) RetainedPart(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // maps a week to its last day that has a point
 	for day, c := range s.Daily {
@@ -153,9 +153,9 @@ func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	return kept
 }
 
-// WeekWithoutSundayViews returns the Monday and the counts of a week that is about 150 days old. Its Sunday has likes, but no views. If cut
+// WeekWhoseSundayLacksViews returns the Monday and the counts of a week that is about 150 days old. Its Sunday has likes, but no views. If cut
 // is true, the week begins in one month and ends in the next.
-func WeekWithoutSundayViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
+func WeekWhoseSundayLacksViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {
 		monday -= 7

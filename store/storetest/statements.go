@@ -31,13 +31,13 @@ type RecordedStatement struct {
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
-	seen map[RecordedStatement]bool // the written statements, with an empty Text
+	seen map[RecordedStatement]bool // each key is a statement that is already in the file; the key's field Text is empty
 }
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
 
-// addStatement writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable
-// is not set, or if no function of the store runs the statement.
+// addStatement writes a statement and the name of the function of the store that runs it. If this function has already run a statement of the same
+// form, addStatement writes nothing. It also writes nothing if StatementsVariable is not set, or if no function of the store runs the statement.
 func (r *recorder) addStatement(engine, statement string) error {
 	folder := os.Getenv(StatementsVariable)
 	if folder == "" {
@@ -92,8 +92,8 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// closure matches the last part of the name of a closure or a generic function. inlined matches the name of the caller, which precedes
-// the name of a function that the compiler has inlined.
+// The two patterns shorten the name of a function in a stack. The pattern "closure" matches the end of the name of a closure or of a generic function.
+// The pattern "inlined" matches the name of a caller before the name of an inlined function.
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)

@@ -41,13 +41,14 @@ const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 // Engines are the names of the engines on which every test of a database runs.
 var Engines = []string{"sqlite", "postgres"}
 
-// EngineVariable is the environment variable with which Each runs tests on the engine "citus" instead of on Engines.
+// EngineVariable is the name of an environment variable. If its value is "citus", tests run on the engine "citus" instead of "sqlite" and
+// "postgres".
 const EngineVariable = "REELTALLY_TEST_ENGINE"
 
 // StoreEngines returns the names of the engines on which Each runs a test: Engines, or only "citus" if EngineVariable is "citus".
 //
-// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single
-// shard: see CheckRouting. The tests use a real cluster if CitusURL is set, and a stand-in for the extension otherwise: see standIn.
+// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might send to more than
+// one shard: see CheckRouting. The tests use a real cluster if CitusURL is set, and a stand-in for the extension otherwise: see standIn.
 func StoreEngines() []string {
 	if os.Getenv(EngineVariable) == "citus" {
 		return []string{"citus"}
@@ -82,8 +83,8 @@ type DB struct {
 	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each runs a test as a subtest for each of the engines of StoreEngines, each time with a new database. The test fails if the environment
-// variable PostgresURL is not set.
+// Each runs one subtest with a new database for every engine that StoreEngines returns. The test fails if the environment variable PostgresURL is not
+// set.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range StoreEngines() {
@@ -100,7 +101,7 @@ func New(t testing.TB, engine string) *DB {
 	return newDB(t, NewURL(t, engine), engine)
 }
 
-// NewEmpty returns a new database of an engine without any table. The database is closed and deleted when the test ends.
+// NewEmpty returns a new database of an engine. The database has no tables. It is closed and deleted when the test ends.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, NewEmptyURL(t, engine), engine)
@@ -180,12 +181,12 @@ func requirePostgres(t testing.TB) {
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := newDatabaseName()
-	require.NoError(t, onServer(func(admin *sql.DB) error {
+	require.NoError(t, withServerConnection(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+options)
 		return err
 	}))
 	t.Cleanup(func() {
-		require.NoError(t, onServer(func(admin *sql.DB) error {
+		require.NoError(t, withServerConnection(func(admin *sql.DB) error {
 			_, err := admin.ExecContext(context.Background(), fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", name))
 			return err
 		}))
@@ -221,12 +222,12 @@ var templates = map[string]func() (string, error){
 	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),
 }
 
-// newTemplate creates a PostgreSQL database with the current schema and returns its name. It runs the statements in extension before it
-// creates the schema.
-func newTemplate(extension string) (string, error) {
+// newTemplate creates a PostgreSQL database with the current schema and returns its name. Before it creates the schema, it runs the SQL text
+// extensionSQL. If extensionSQL is not "", it also distributes the tables between the nodes of Citus.
+func newTemplate(extensionSQL string) (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	url := withDatabaseName(os.Getenv(PostgresURL), name)
-	err := onServer(func(admin *sql.DB) error {
+	err := withServerConnection(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name)
 		return err
 	})
@@ -234,12 +235,12 @@ func newTemplate(extension string) (string, error) {
 		return "", err
 	}
 	if err := withConnection(url, func(db *sql.DB) error {
-		_, err := db.ExecContext(context.Background(), extension)
+		_, err := db.ExecContext(context.Background(), extensionSQL)
 		return err
 	}); err != nil {
 		return "", err
 	}
-	if err := applyMigrations(url); err != nil || extension == "" {
+	if err := applyMigrations(url); err != nil || extensionSQL == "" {
 		return name, err
 	}
 	return name, distributeTables(url)
@@ -271,8 +272,10 @@ func applyMigrations(databaseURL string) error {
 	return s.Close()
 }
 
-// onServer calls f with a connection to the server of PostgresURL.
-func onServer(f func(*sql.DB) error) error { return withConnection(os.Getenv(PostgresURL), f) }
+// withServerConnection calls f with a connection to the server of PostgresURL.
+func withServerConnection(f func(*sql.DB) error) error {
+	return withConnection(os.Getenv(PostgresURL), f)
+}
 
 // withConnection calls f with a connection to the PostgreSQL database at the given URL.
 func withConnection(databaseURL string, f func(*sql.DB) error) error {

@@ -69,8 +69,8 @@ type parser struct {
 	questions int
 }
 
-// unreadText returns the part of the statement that is not read yet.
-func (p *parser) unreadText() string { return p.s[p.at:] }
+// remainingText returns the part of the statement that is not read yet.
+func (p *parser) remainingText() string { return p.s[p.at:] }
 
 // readNodes reads nodes up to the end of the statement. If inGroup is true, it reads only up to the closing parenthesis.
 func (p *parser) readNodes(inGroup bool) ([]node, error) {
@@ -81,7 +81,7 @@ func (p *parser) readNodes(inGroup bool) ([]node, error) {
 		}
 		start := p.at
 		switch {
-		case p.unreadText() == "":
+		case p.remainingText() == "":
 			if inGroup {
 				return nil, errors.New("a parenthesis is not closed")
 			}
@@ -112,20 +112,20 @@ func (p *parser) readNodes(inGroup bool) ([]node, error) {
 
 // skipBlanks skips white space and comments.
 func (p *parser) skipBlanks() error {
-	for p.unreadText() != "" {
+	for p.remainingText() != "" {
 		switch {
 		case strings.ContainsRune(" \t\r\n\f\v", rune(p.s[p.at])):
 			p.at++
-		case strings.HasPrefix(p.unreadText(), "--"):
-			_, after, found := strings.Cut(p.unreadText(), "\n")
+		case strings.HasPrefix(p.remainingText(), "--"):
+			_, after, found := strings.Cut(p.remainingText(), "\n")
 			if !found {
 				after = ""
 			}
 			p.at = len(p.s) - len(after)
-		case strings.HasPrefix(p.unreadText(), "/*"):
+		case strings.HasPrefix(p.remainingText(), "/*"):
 			// Refuse nested comments: PostgreSQL reads a comment inside a comment, SQLite does not.
-			end := strings.Index(p.unreadText()[2:], "*/")
-			if end < 0 || strings.Contains(p.unreadText()[2:2+end], "/*") {
+			end := strings.Index(p.remainingText()[2:], "*/")
+			if end < 0 || strings.Contains(p.remainingText()[2:2+end], "/*") {
 				return errors.New("a comment is not closed, or contains another comment")
 			}
 			p.at += end + 4
@@ -150,7 +150,7 @@ func (p *parser) readNode() (node, error) {
 		p.at++
 		p.questions++
 		return node{kind: parameterNode, text: "?", index: p.questions - 1}, nil
-	case c == '$' && len(p.unreadText()) > 1 && isDigit(p.s[p.at+1]):
+	case c == '$' && len(p.remainingText()) > 1 && isDigit(p.s[p.at+1]):
 		p.at++
 		digits := p.readWhile(isDigit)
 		number, err := strconv.Atoi(digits)
@@ -161,13 +161,13 @@ func (p *parser) readNode() (node, error) {
 		return node{kind: literalNode, text: p.readWhile(func(c byte) bool { return canBeginWord(c) || isDigit(c) || c == '.' })}, nil
 	case canBeginWord(c):
 		text := strings.ToLower(p.readWhile(func(c byte) bool { return canBeginWord(c) || isDigit(c) || c == '$' }))
-		if text == "e" && strings.HasPrefix(p.unreadText(), "'") {
+		if text == "e" && strings.HasPrefix(p.remainingText(), "'") {
 			return node{}, errors.New("a string with escapes (E'…') is not allowed")
 		}
 		return node{kind: wordNode, text: text}, nil
 	}
 	for _, mark := range []string{"->>", "::", "<=", ">=", "<>", "!=", "||", "=="} {
-		if strings.HasPrefix(p.unreadText(), mark) {
+		if strings.HasPrefix(p.remainingText(), mark) {
 			p.at += len(mark)
 			return node{kind: markNode, text: mark}, nil
 		}
@@ -179,9 +179,9 @@ func (p *parser) readNode() (node, error) {
 // readQuoted reads a text in quotes and returns it without the quotes. Two quotes in a row inside the text stand for one quote.
 func (p *parser) readQuoted(quote byte) (string, error) {
 	var text strings.Builder
-	for p.at++; p.unreadText() != ""; p.at++ {
+	for p.at++; p.remainingText() != ""; p.at++ {
 		if p.s[p.at] == quote {
-			if len(p.unreadText()) < 2 || p.s[p.at+1] != quote {
+			if len(p.remainingText()) < 2 || p.s[p.at+1] != quote {
 				p.at++
 				return text.String(), nil
 			}
@@ -195,7 +195,7 @@ func (p *parser) readQuoted(quote byte) (string, error) {
 // readWhile reads bytes until the given function returns false for a byte. It returns the bytes before this byte.
 func (p *parser) readWhile(is func(byte) bool) string {
 	start := p.at
-	for p.unreadText() != "" && is(p.s[p.at]) {
+	for p.remainingText() != "" && is(p.s[p.at]) {
 		p.at++
 	}
 	return p.s[start:p.at]

@@ -1,8 +1,8 @@
-// Command gorm is a server with a list of videos as it is usually written with echo and GORM. The benchmark compares ReelTally with it. Each
-// request counts the matching rows, finds the rows of the page, preloads their collections, and writes the result with c.JSON. The command reads
-// ReelTally's database in REELTALLY_DATABASE_URL, and prints its address.
+// Command gorm is a server for a list of videos, written in the usual way with echo and GORM. The benchmark compares this server with ReelTally.
+// A request counts the matching rows, finds the rows of the page, preloads their collections, and writes the result with c.JSON. The server reads
+// the database whose URL is in REELTALLY_DATABASE_URL. When the server starts, it prints its address.
 //
-// The command does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
+// The server does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
 package main
 
 import (

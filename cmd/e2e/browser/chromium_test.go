@@ -21,7 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// namedHost is a host name of this machine in the browser. Unlike 127.0.0.1, it is no secure context over http.
+// namedHost is a host name that the browser resolves to this machine. A page at http://127.0.0.1 is a secure context. A page at
+// http://reeltally.test is not.
 const namedHost = "reeltally.test"
 
 // testTimeout is the maximum duration of one browser test.

@@ -79,7 +79,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	box := sandbox.New(sandbox.Options{})
 	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
 	d.storeThumbnails(t, box)
-	clips := storetest.Clips(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
+	clips := storetest.VideoLinks(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
 	tracked := storetest.Track(t, o, clips...)
 	d.storeAnswers(t, clips, videos)
 	d.collection = storetest.Collection(t, o, collectionName, nil)
@@ -207,7 +207,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	require.Equal(t, d.url+"/track", at)
 
 	// The text field has the focus when the page opens. The test uses only the keyboard.
-	clips := storetest.ClipsFrom(t, 50, 2)
+	clips := storetest.VideoLinksFrom(t, 50, 2)
 	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nthese are all\nnot-a-link"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#progress .notice"))

@@ -55,7 +55,7 @@ func TestDashboard_waitingPageKeepsAnOpenMenu(t *testing.T) {
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, nil, "Spring")
 	o := d.db.Org(d.org.ID)
-	clips := storetest.ClipsFrom(t, 70, 1)
+	clips := storetest.VideoLinksFrom(t, 70, 1)
 	video := storetest.Track(t, o, clips...)[0].VideoID.String()
 	b := openBrowser(t)
 	b.signIn(d)

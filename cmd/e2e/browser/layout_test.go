@@ -132,16 +132,16 @@ for (const [method, record] of [["setLineDash", dash => drawn.dashes.add(dash.jo
 	CanvasRenderingContext2D.prototype[method] = function(first, ...rest) { record(first); return original.call(this, first, ...rest); };
 }`
 
-// drawn returns the dashes of the lines in the charts of the page, and the texts of the charts. The script recordDrawing must have run before the
+// chartDashesAndTexts returns the dashes of the lines in the charts of the page, and the texts of the charts. The script recordDrawing must have run before the
 // scripts of the page.
-func (b *tab) drawn() (dashes, texts []string) {
+func (b *tab) chartDashesAndTexts() (dashes, texts []string) {
 	b.t.Helper()
 	b.runSteps(chromedp.WaitReady(".uplot"), chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done([...drawn.dashes]))))`, &dashes, awaitPromise),
 		chromedp.Evaluate(`[...drawn.texts]`, &texts))
 	return dashes, texts
 }
 
-func TestDashboard_chartsDoNotRelyOnColourAndHaveWholeMarks(t *testing.T) {
+func TestDashboard_chartLinesDifferInDashesAndAxisLabelsAreShort(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, longVideos, "Long captions")
@@ -151,7 +151,7 @@ func TestDashboard_chartsDoNotRelyOnColourAndHaveWholeMarks(t *testing.T) {
 		_, err := page.AddScriptToEvaluateOnNewDocument(recordDrawing).Do(ctx)
 		return err
 	}), chromedp.Navigate(d.url+d.pagePaths(t)["compare"]))
-	dashes, texts := b.drawn()
+	dashes, texts := b.chartDashesAndTexts()
 	require.Subset(t, dashes, []string{"", "12 4", "6 4", "12 4 3 4", "12 4 3 4 3 4"}, "each line must have its own dashes")
 	require.Subset(t, texts, []string{"1", "2", "3", "4", "5"}, "each line must end with its number")
 	var legend string
@@ -160,10 +160,10 @@ func TestDashboard_chartsDoNotRelyOnColourAndHaveWholeMarks(t *testing.T) {
 
 	for metric, value := range map[string]string{"views": "1T", "likes": "44k"} { // the video has one point: 999,999,999,999 views and 43,334 likes
 		b.runSteps(chromedp.Navigate(d.url + "/video/tiktok/" + d.video.ID.String() + "?metric=" + metric))
-		_, texts = b.drawn()
+		_, texts = b.chartDashesAndTexts()
 		require.Contains(t, texts, value, metric)
 		for _, text := range texts {
-			require.LessOrEqual(t, len(text), 8, "the mark %s of the axis of %s must be short", text, metric)
+			require.LessOrEqual(t, len(text), 8, "the axis label %s of the chart of %s must be short", text, metric)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestDashboard_withoutJavaScriptShowsTheTableInPlaceOfTheChart(t *testing.T)
 	}
 }
 
-func TestDashboard_printedPagesFitPaperAndNameTheirNumbers(t *testing.T) {
+func TestDashboard_printedPagesFitPaperAndShowHeadings(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, "Autumn campaign")

@@ -310,7 +310,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 	})
-	t.Run("Open must migrate an empty PostgreSQL database if it gets MigrateAny, and refuse it otherwise", func(t *testing.T) {
+	t.Run("with MigrateAny, Open must migrate an empty PostgreSQL database; with MigrateSQLite, Open must return an error", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.NewEmptyURL(t, "postgres")
 		var schema *store.SchemaError
@@ -357,7 +357,7 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-func TestCheckBaseURL_refusesWhatIsNoBaseURLAndHidesPasswords(t *testing.T) {
+func TestCheckBaseURL_refusesInvalidURLs(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"http://127.0.0.1:8080", "https://reeltally.example.com/path"} {
 		require.NoError(t, boot.CheckBaseURL("url", "REELTALLY_URL", value))

@@ -50,8 +50,8 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database, and migrates the schema if the parameter migration allows it. If this program cannot use the schema, Open returns a
-// *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open does not check the schema.
+// Open opens the database. It migrates the schema if the parameter migration allows that. If this program cannot use the schema, Open returns a
+// *store.SchemaError. If migration is SkipSchemaCheck or ExistingUnchecked, Open does not check the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")

@@ -32,7 +32,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	})
 	d, err := time.ParseDuration(hours)
 	if err != nil {
-		// The error of a duration that is too long is the same as that of a text that is no duration. So parse the text again with short numbers.
+		// A duration that is too long causes the same error as an invalid text. To distinguish them, replace each number by 1 and parse again. If
+		// there is no error now, the duration is too long.
 		if _, err := time.ParseDuration(digits.ReplaceAllString(hours, "1")); err == nil {
 			return 0, fmt.Errorf("%q is too long: the maximum is %s", s, words.Duration(time.Duration(math.MaxInt64).Truncate(day)))
 		}

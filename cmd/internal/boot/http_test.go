@@ -129,7 +129,7 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 		"50,000 headers":             "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-Many: a\r\n", 50_000) + "\r\n",
 		"a URL of 1 MiB":             "GET /?q=" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n",
 		"100,000 query parameters":   "GET /?" + strings.Repeat("a=1&", 100_000) + " HTTP/1.1\r\nHost: a\r\n\r\n",
-		"a method of 1 MiB":          strings.Repeat("A", 1<<20) + " / HTTP/1.1\r\nHost: a\r\n\r\n",
+		"an HTTP method of 1 MiB":    strings.Repeat("A", 1<<20) + " / HTTP/1.1\r\nHost: a\r\n\r\n",
 		"a header without an end":    "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a", 1<<20),
 		"a header folded many times": "GET / HTTP/1.1\r\nHost: a\r\nX-Large: a\r\n" + strings.Repeat(" a\r\n", 100_000) + "\r\n",
 	} {

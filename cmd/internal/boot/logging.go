@@ -63,7 +63,7 @@ func (h urgentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return urgentHandler{h.Handler.WithAttrs(attrs), h.buffer}
 }
 
-// WithGroup returns a handler that puts all attributes that are added later into the group.
+// WithGroup returns a handler that puts all later attributes into the group with this name.
 func (h urgentHandler) WithGroup(name string) slog.Handler {
 	return urgentHandler{h.Handler.WithGroup(name), h.buffer}
 }

@@ -48,11 +48,11 @@ func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
 
 		logger.InfoContext(t.Context(), "third")
 		logger.WarnContext(t.Context(), "a warning")
-		require.Equal(t, []string{"third", "a warning"}, newMessages(), "a warning must be written immediately, after the earlier lines")
+		require.Equal(t, []string{"third", "a warning"}, newMessages(), "a warning must not wait, and the earlier lines must be written before the warning")
 
 		logger.DebugContext(t.Context(), "not logged")
 		logger.InfoContext(t.Context(), "last")
 		stop()
-		require.Equal(t, []string{"last"}, newMessages(), "stop must write the collected lines")
+		require.Equal(t, []string{"last"}, newMessages(), "the function stop must write the lines that still wait")
 	})
 }

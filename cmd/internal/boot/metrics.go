@@ -42,8 +42,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of the registry r at /metrics. It also serves the handler status at /status, except if the
-// handler is nil. If the setting MetricsListen is empty, there is no service, and the second result is false.
+// Service returns a service that serves the metrics of the registry r at /metrics. If status is not nil, the service calls this handler for requests
+// to /status. If the setting MetricsListen is empty, there is no service, and the second result is false.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil

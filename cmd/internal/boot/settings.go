@@ -27,8 +27,8 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
 		durationOption(),
-		mapOption(ParseDuration),
-		mapOption(parseWholeNumber),
+		keyValueOption(ParseDuration),
+		keyValueOption(parseWholeNumber),
 		timeOption(),
 	}, options...)
 	parser, err := kong.New(grammar, options...)
@@ -55,7 +55,7 @@ type versionFlag struct {
 	Version versionRequest `help:"Print the version."`
 }
 
-// versionRequest is the value of the flag --version. Unlike kong.VersionFlag, it reports that the version could not be written.
+// versionRequest is the type of the flag --version. It is used instead of kong.VersionFlag, which ignores errors when it writes the version.
 type versionRequest bool
 
 // BeforeReset prints the version and ends the parsing.
@@ -157,10 +157,10 @@ func (s Secret) String() string {
 	return "(hidden)"
 }
 
-// GoString returns "(hidden)" for the format %#v, as String does.
+// GoString returns the same text as String, so that the format %#v does not show the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue returns "(hidden)" for logs of slog, as String does.
+// LogValue returns the same text as String, so that logs of slog do not show the secret.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Reveal returns the secret value.

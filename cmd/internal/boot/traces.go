@@ -218,5 +218,5 @@ func (l traceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return traceLog{l.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup returns a handler that puts all attributes that are added later into the group.
+// WithGroup returns a handler that puts all later attributes into the group with this name.
 func (l traceLog) WithGroup(name string) slog.Handler { return traceLog{l.Handler.WithGroup(name)} }

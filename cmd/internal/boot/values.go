@@ -11,9 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// mapOption returns the option that makes kong parse settings such as basic=7d,premium=6h, whose values are parsed with parseValue. The same key must
+// keyValueOption returns the option that makes kong parse settings such as basic=7d,premium=6h, whose values are parsed with parseValue. The same key must
 // not occur twice. A flag that is given again adds keys.
-func mapOption[T any](parseValue func(string) (T, error)) kong.Option {
+func keyValueOption[T any](parseValue func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[map[string]T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
 		if err := ctx.Scan.PopValueInto("map", &text); err != nil {

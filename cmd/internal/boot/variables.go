@@ -56,7 +56,8 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors is the largest edit distance between an unknown variable and a known one that the error message suggests instead.
+// maxTypingErrors limits suggestions: the error for an unknown variable suggests a known variable if the edit distance between their names is at
+// most maxTypingErrors.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

@@ -33,7 +33,7 @@ func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
 	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "unknown environment variable REELTALLY_COFFEE_MACHINE: the help of each program lists its variables")
 }
 
-func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {
+func TestVariables_listAllSettings(t *testing.T) {
 	t.Parallel()
 	setting := regexp.MustCompile(`setting:"(REELTALLY_[A-Z_0-9]+)"`)
 	found := map[string]bool{}

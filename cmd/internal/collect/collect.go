@@ -70,7 +70,7 @@ const StoreTimeout = time.Minute
 
 // Vars returns the values of the placeholders in the help texts of Config, such as ${vendors}. A program that parses a Config must pass
 // Vars to boot.Parse as an option.
-func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
+func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.BuiltInVendorNames(), ", ")} }
 
 // allowedLimits describes, for error messages, the valid values of the settings that limit how often a source is asked.
 const allowedLimits = "1 or more, or -1 for no limit"
@@ -82,7 +82,7 @@ func usagef(format string, args ...any) error {
 
 // HasSource reports whether any source is configured.
 func (c Config) HasSource() bool {
-	return c.HasYouTube() || c.HasTikTok() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
+	return c.HasYouTube() || c.HasDisplayOrResearchAPI() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
 }
 
 // HasYouTube reports whether YouTube is configured.
@@ -113,14 +113,14 @@ func (c Config) Check() error {
 	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
 		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: also set an access token that can read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
-		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the key: %s, or the path of a JSON description", strings.Join(vendor.Shipped(), ", "))
+		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the key: %s, or the path of a JSON description", strings.Join(vendor.BuiltInVendorNames(), ", "))
 	case len(c.Vendor) == 0 && len(c.VendorBaseURL) > 0:
-		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the URL: %s, or the path of a JSON description", strings.Join(vendor.Shipped(), ", "))
+		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the URL: %s, or the path of a JSON description", strings.Join(vendor.BuiltInVendorNames(), ", "))
 	case len(c.Vendor) != len(c.VendorKey):
-		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_KEY has %d: each vendor needs its own key, in the same order",
+		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of keys in REELTALLY_VENDOR_KEY is %d: each vendor needs its own key, in the same order",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))
 	case len(c.VendorBaseURL) > 0 && len(c.VendorBaseURL) != len(c.Vendor):
-		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_BASE_URL has %d: set a URL for each vendor, in the same order, or no URL",
+		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of URLs in REELTALLY_VENDOR_BASE_URL is %d: set a URL for each vendor, in the same order, or no URL",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
 	}
 	if _, err := schedule.ParseIntervals(c.FetchIntervals); err != nil {
@@ -165,7 +165,7 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
 		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its client secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try ReelTally with made-up numbers, the settings that `reeltally sandbox` prints",
-			strings.Join(vendor.Shipped(), ", "))
+			strings.Join(vendor.BuiltInVendorNames(), ", "))
 	}
 	return sources, err
 }

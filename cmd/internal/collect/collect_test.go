@@ -56,9 +56,9 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	}{
 		"a key without a vendor":                {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not", "ensembledata"}},
 		"a base URL without a vendor":           {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not"}},
-		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"REELTALLY_VENDOR names 1 (apify) but REELTALLY_VENDOR_KEY has 0"}},
-		"two vendors, but only one key":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR names 2", "REELTALLY_VENDOR_KEY has 1", "each vendor needs its own key"}},
-		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR_BASE_URL has 1"}},
+		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"the number of vendors in REELTALLY_VENDOR is 1 (apify), but the number of keys in REELTALLY_VENDOR_KEY is 0"}},
+		"two vendors, but only one key":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"the number of vendors in REELTALLY_VENDOR is 2", "the number of keys in REELTALLY_VENDOR_KEY is 1", "each vendor needs its own key"}},
+		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"the number of URLs in REELTALLY_VENDOR_BASE_URL is 1"}},
 		"an unknown vendor":                     {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
 		"a missing description file":            {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
 		"an invalid vendor URL":                 {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},

@@ -105,7 +105,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // countResults also reads the status; run both at the same time, so that the request waits only once
+	go func() { // countResults and m.status both wait for the status; run them at the same time, so that the request does not wait twice
 		var err error
 		results, err = m.countResults()
 		counted <- err

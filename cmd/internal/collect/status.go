@@ -34,7 +34,7 @@ type QueueStatus struct {
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked (see Platform.Parked)
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
-	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
+	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds since the oldest due target became due; null if no target is due
 }
 
 // StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. Videos and accounts whose tracking was
@@ -54,7 +54,7 @@ type Freshness struct {
 	Kind         queue.Kind       `json:"kind"`
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
-	Within       map[string]int64 `json:"within"` // number of targets whose numbers are at most as old as the key, such as "24h"
+	Within       map[string]int64 `json:"within"` // the key is an age, such as "24h"; the value is the number of targets with counts not older than this age
 	P50          *float64         `json:"p50_seconds_at_most"`
 	P95          *float64         `json:"p95_seconds_at_most"`
 	P99          *float64         `json:"p99_seconds_at_most"`
@@ -133,7 +133,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	}
 	s.pauses = map[string]PauseStatus{}
 	for name := range c.Pauses {
-		if p := pauseStatus(c, name); p != nil {
+		if p := currentPause(c, name); p != nil {
 			s.pauses[name] = *p
 		}
 	}
@@ -187,11 +187,10 @@ func freshness(c queue.CollectingState) []Freshness {
 	return out
 }
 
-// These variables are positions in queue.FreshWithin, a list of ages. Numbers count as fresh up to the age at the position freshBy. They count as
-// stale above the age at the position staleAfter.
+// These variables are indexes of queue.FreshWithin, a list of ages.
 var (
-	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit)
-	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of the age 36h in queue.FreshWithin: numbers up to this age are fresh
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of the age 48h in queue.FreshWithin: older numbers are stale
 )
 
 // platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
@@ -236,10 +235,10 @@ func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(),
 // sourceStatus returns the current pause of a source and how much of its budgets is used. It leaves the field Results empty: addResultCounts fills it
 // later.
 func sourceStatus(c queue.CollectingState, from queue.Source) SourceStatus {
-	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
+	s := SourceStatus{Source: from.Name, Pause: currentPause(c, from.Name), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets {
 		name := from.Name + "/" + b.Name
-		budget := BudgetStatus{Budget: b.Name, Window: b.Window, ResetsAt: b.Ends, Pause: pauseStatus(c, name)}
+		budget := BudgetStatus{Budget: b.Name, Window: b.Window, ResetsAt: b.Ends, Pause: currentPause(c, name)}
 		if i := slices.IndexFunc(c.Quotas, func(q queue.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
 			budget.Used = c.Quotas[i].Used
 		}
@@ -251,8 +250,8 @@ func sourceStatus(c queue.CollectingState, from queue.Source) SourceStatus {
 	return s
 }
 
-// pauseStatus returns the current pause of a source or budget, or nil if it is not paused. The name of a budget is "SOURCE/BUDGET".
-func pauseStatus(c queue.CollectingState, name string) *PauseStatus {
+// currentPause returns the current pause of a source or budget, or nil if it is not paused. The name of a budget is "SOURCE/BUDGET".
+func currentPause(c queue.CollectingState, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
 		return nil

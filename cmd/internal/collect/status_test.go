@@ -81,7 +81,7 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 			Statuses: []collect.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP reeltally_queue_oldest_due_seconds How long the oldest due target has been due; 0 if none is due.
+# HELP reeltally_queue_oldest_due_seconds Seconds since the oldest due target became due; 0 if no target is due.
 # TYPE reeltally_queue_oldest_due_seconds gauge
 reeltally_queue_oldest_due_seconds{kind="video",lane="premium",platform="tiktok"} 90
 # HELP reeltally_quota_used Units reserved in the current window.
@@ -197,7 +197,7 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "/status must respond with 503 until a status was read")
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1, "while the database hangs, no other metric of the database than reeltally_database_up may be exported")
+	require.Len(t, families, 1, "while the database hangs, the monitor must export only the metric reeltally_database_up")
 	blocked.Store(false)
 	close(hang)
 	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)

@@ -19,9 +19,9 @@ type statusMetrics struct{ *Monitor }
 var (
 	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
 	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
-	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "How long the oldest due target has been due; 0 if none is due.", []string{"platform", "kind", "lane"}, nil)
+	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "Seconds since the oldest due target became due; 0 if no target is due.", []string{"platform", "kind", "lane"}, nil)
 	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
-	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets whose numbers are at most le seconds old.", []string{"platform", "kind", "le"}, nil)
+	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets whose counts are at most le seconds old, where le is a label.", []string{"platform", "kind", "le"}, nil)
 	neverDesc   = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
 	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units reserved in the current window.", []string{"source", "budget"}, nil)
 	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Limit of units in the current window, if known.", []string{"source", "budget"}, nil)
@@ -30,7 +30,7 @@ var (
 	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
 	replicaDesc = prometheus.NewDesc("reeltally_replica_up", "1 if the replica for reads answers and applies the log of the database, else 0; missing without a replica.", nil, nil)
 	lagDesc     = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if the replica cannot be used.", nil, nil)
-	readsDesc   = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result: answered, behind (it lacked a change, so the primary answered) or failed (the primary answered).", []string{"result"}, nil)
+	readsDesc   = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result. If the replica was behind or failed, the primary answered the read.", []string{"result"}, nil)
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 

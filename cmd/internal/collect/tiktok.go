@@ -27,8 +27,8 @@ type TikTok struct {
 	ResearchRecords      int64       `name:"tiktok-research-records" setting:"REELTALLY_TIKTOK_RESEARCH_RECORDS" default:"100000" placeholder:"N" help:"Records a day from the Research API; -1 means no limit."`
 }
 
-// HasTikTok reports whether one of TikTok's own APIs is configured.
-func (c TikTok) HasTikTok() bool { return c.hasDisplayAPI() || c.ResearchClientKey != "" }
+// HasDisplayOrResearchAPI reports whether TikTok's Display API or Research API is configured.
+func (c TikTok) HasDisplayOrResearchAPI() bool { return c.hasDisplayAPI() || c.ResearchClientKey != "" }
 
 // hasDisplayAPI reports whether all settings of TikTok's Display API are set.
 func (c TikTok) hasDisplayAPI() bool {

@@ -20,7 +20,7 @@ import (
 // demoSource is the name of the source that marks made-up numbers in the database.
 const demoSource = store.SandboxSource
 
-// Stage names what a migration is doing, to show its progress.
+// Stage is the name of a step of a migration. It is shown while the step runs.
 type Stage string
 
 // These constants are the stages of a migration, in order. The histories are imported after the stage Histories and before the stage Writing. The

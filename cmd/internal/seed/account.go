@@ -15,8 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// firstVideo is the first video that the generator adds for an account. The generator adds the account that uploaded the video, then the video,
-// and then other uploads of the account.
+// firstVideo is the video that the generator adds to a new account before all other videos of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
 	gap   bool // if true, some days in the history of the video have no points
@@ -74,11 +73,12 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 	return sandbox.VideoTruth{}, false
 }
 
-// minOutlier is a factor: a viral video must have at least minOutlier times the median views of the other videos that are generated for its
-// account.
+// minOutlier is the smallest outlier multiplier of a viral video. The outlier multiplier is the views of the video divided by the median views of
+// the other videos that are generated for its account.
 const minOutlier = 5
 
-// isOutlier reports whether v has at least minOutlier times the median views of the other videos that are generated for its account.
+// isOutlier reports whether the outlier multiplier of v is at least minOutlier. If no other video is generated for the account of v, isOutlier
+// returns false.
 func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 	var views []int64
 	for _, id := range g.accountVideos(v.Platform, v.Account.Handle, g.PerAccount-1) {
@@ -201,11 +201,11 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 
 // followerCounts returns the number of followers on each day. The sandbox knows only today's number, so the earlier numbers are made up: they
 // grow linearly from 0, on the day when the account was created, to today's number.
-func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.LoadFollowers {
+func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.FollowerCounts {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
-	var days []backfill.LoadFollowers
+	var days []backfill.FollowerCounts
 	for day := max(store.DateOf(g.from), joined); day <= today; day++ {
-		d := backfill.LoadFollowers{Day: day, Following: &a.Following}
+		d := backfill.FollowerCounts{Day: day, Following: &a.Following}
 		if a.Followers != nil {
 			n := *a.Followers
 			if day < today {
@@ -230,18 +230,18 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// refusal returns the result of the latest fetches of a video whose points end before today, because the video was deleted or became private.
-// It returns nil for any other video.
-func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.LoadRefusal {
+// refusal returns how the latest fetches of a deleted or private video were refused. It returns nil for other videos, and for a video that has a
+// point of today or no points.
+func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.FetchRefusal {
 	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
 		return nil
 	}
 	switch t.State {
 	case sandbox.Private:
-		return &backfill.LoadRefusal{Status: queue.FetchPrivate, At: store.InstantOf(g.now), State: queue.StateParked, Rule: "refused",
+		return &backfill.FetchRefusal{Status: queue.FetchPrivate, At: store.InstantOf(g.now), State: queue.StateParked, Rule: "refused",
 			Refusals: schedule.RefusalsUntilParked, Detail: "the sandbox says that the video is private"}
 	case sandbox.Deleted:
-		return &backfill.LoadRefusal{Status: queue.FetchGone, At: store.InstantOf(g.now), State: queue.StateGone, Rule: queue.StateGone,
+		return &backfill.FetchRefusal{Status: queue.FetchGone, At: store.InstantOf(g.now), State: queue.StateGone, Rule: queue.StateGone,
 			Refusals: schedule.AnswersUntilGone, Detail: "the sandbox did not find the video"}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.Load
 	}
 	v.Collections = g.randomOrNil(g.campaigns, 3)
 	// The time of each point is midnight, but the point has the counts that the sandbox had one second earlier.
-	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
+	for _, truth := range g.world.DailyCounts(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
 			continue

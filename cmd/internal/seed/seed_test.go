@@ -76,7 +76,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 					continue // skip interpolated points: they are computed, so the sandbox has other counts
 				}
 				midnight := p.Day.Time().Add(-time.Second)
-				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
+				history := w.DailyCounts(v.Platform, v.ExternalID, midnight, midnight)
 				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on YouTube and Facebook, the counts of the sandbox also depend on its clock
 					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
 					require.Equal(t, history[0].Likes, p.Likes)
@@ -100,9 +100,9 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 		}
 		require.Greater(t, labelled, 10)
 		require.Equal(t, 60, withHashtag)
-		accounts, err := o.Accounts(t.Context(), store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		accounts, err := o.ListAccounts(t.Context(), store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, len(accounts.Accounts), 12)
+		require.GreaterOrEqual(t, len(accounts.Rows), 12)
 	})
 }
 

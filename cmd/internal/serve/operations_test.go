@@ -50,7 +50,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	db.Clock.Set(time.Now()) // the server uses the machine's clock, so the test's database must have the same time
 	other, operator := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-	clips := storetest.Clips(t, 3)
+	clips := storetest.VideoLinks(t, 3)
 	storetest.Track(t, other, clips...)
 	storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[0]: {Views: new(int64(5))}})
 	require.NoError(t, db.SetOperator(t.Context(), operator.ID(), true))
@@ -73,7 +73,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
 	require.Contains(t, page, "Last attempt failed</th>")
-	require.NotContains(t, page, ">Failing</th>", "the fetch status \"failing\" begins only at the second failed attempt, so its word must not name another number")
+	require.NotContains(t, page, ">Failing</th>", "the column \"Last attempt failed\" must not have the title \"Failing\", because the fetch status \"failing\" begins only at the second failed attempt")
 	require.Contains(t, page, "Start the program <code>collector</code>")
 	require.Contains(t, page, "No collector is running, so no source is known.")
 	status, page = visit("/operations?status=pending")

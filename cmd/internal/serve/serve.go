@@ -171,7 +171,7 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // New opens the listener and creates the server. The schema of the store must be current. The statusHandler answers requests for /status. The
-// dashboard shows its response on the page of operations. The caller must call Run or Close.
+// dashboard shows the response of the statusHandler on the page "Operations". The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
@@ -228,7 +228,7 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "There is no organisation yet. This address creates the first one, once, within 30 minutes:\n  %s/setup/%s\n", a.AppURL, secret)
+	_, err = fmt.Fprintf(w, "There is no organisation yet. To create the first organisation, open this address. It works once, within 30 minutes:\n  %s/setup/%s\n", a.AppURL, secret)
 	return err
 }
 

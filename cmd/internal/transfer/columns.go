@@ -93,7 +93,7 @@ type Columns struct {
 	IgnoreUnknown bool
 }
 
-// Check returns an error if Map has a field that does not exist.
+// Check returns an error if a value of Map is neither empty nor the name of a known field.
 func (c Columns) Check() error {
 	for column, fieldName := range c.Map {
 		if !slices.Contains(fieldNames[:], fieldName) && fieldName != "" {
@@ -103,8 +103,8 @@ func (c Columns) Check() error {
 	return nil
 }
 
-// foldName returns the name of a column in lower case and without spaces and punctuation, so that it can be compared with aliases.
-func foldName(name string) string {
+// simplifyColumnName returns the name of a column in lower case, without spaces and punctuation. The result can be compared with aliases.
+func simplifyColumnName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -124,7 +124,7 @@ func (c Columns) fieldOf(name string) (field, bool) {
 			return field(slices.Index(fieldNames[:], fieldName)), true
 		}
 	}
-	f, ok := byAlias[foldName(name)]
+	f, ok := byAlias[simplifyColumnName(name)]
 	return f, ok
 }
 
@@ -133,12 +133,12 @@ func (c Columns) fieldOf(name string) (field, bool) {
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
-	hosted := slices.ContainsFunc(names, func(name string) bool { return foldName(name) == "adlink" })
+	hosted := slices.ContainsFunc(names, func(name string) bool { return simplifyColumnName(name) == "adlink" })
 	for i, name := range names {
 		f, known := c.fieldOf(name)
 		if !known {
 			f = fieldIgnored
-			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredIfAdLinkExists, foldName(name))) {
+			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredIfAdLinkExists, simplifyColumnName(name))) {
 				unknown.addName(name)
 			}
 		}
@@ -186,7 +186,7 @@ func (u *unknownColumns) err() error {
 	}
 	list := strings.Join(quoted, ", ")
 	if u.more {
-		list += " and more"
+		list += " and other columns"
 	}
 	return fmt.Errorf("columns %s are not known: give the meaning of each with --map, for example --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
 		list, first, strings.Join(fieldNames[:], ", "))
@@ -200,15 +200,15 @@ type unusedMappings struct {
 	more   bool              // whether the file has more than maxShownNames columns
 }
 
-// maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
+// maxShownNames limits how many columns of the file are listed in the error message of unusedMappings.
 const maxShownNames = 20
 
-// newUnusedMappings returns all entries of Map, marked as not found. Call markFound for each column of the file.
-func (c Columns) newUnusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
+// mappingsToFind returns all entries of Map. None of them is marked as found yet: call markFound for each column of the file.
+func (c Columns) mappingsToFind() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
 // markFound records that the file has a column with this name.
 func (u *unusedMappings) markFound(name string) {
-	if len(u.unused) == 0 { // every column of Columns.Map was found, so no error message will need the names
+	if len(u.unused) == 0 { // every column of Columns.Map was found, so no error message will need this name
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))
@@ -238,7 +238,7 @@ func (u *unusedMappings) err() error {
 // fieldsOfHeader returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
 // that the file does not have, two columns have the same field, or no column has the link of the video.
 func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
-	unused := c.newUnusedMappings()
+	unused := c.mappingsToFind()
 	for _, name := range names {
 		unused.markFound(name)
 	}
@@ -259,7 +259,7 @@ func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 
 // duplicateColumnError returns the error for two columns of a file that have the same field.
 func duplicateColumnError(f field, first, second string) error {
-	if strings.TrimSpace(first) == strings.TrimSpace(second) { // --map would ignore both
+	if strings.TrimSpace(first) == strings.TrimSpace(second) { // the flag --map would ignore both columns
 		return fmt.Errorf("%q occurs twice: rename or remove one of the two in the file", truncateText(first))
 	}
 	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncateText(first), truncateText(second), f, truncateText(second))

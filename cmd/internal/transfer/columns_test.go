@@ -44,7 +44,7 @@ func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 		many = append(many, strings.Repeat("x", n+1))
 	}
 	_, err = Columns{}.fieldsOfHeader(many)
-	require.ErrorContains(t, err, " and more are not known: give the meaning of each with --map")
+	require.ErrorContains(t, err, " and other columns are not known: give the meaning of each with --map")
 }
 
 // Requirements in docs/coverage.md: 11.9-02
@@ -61,7 +61,7 @@ func TestColumns_recogniseTheVideoMembersThatHostedServicesUse(t *testing.T) {
 		require.Equal(t, want, fields[slices.Index(names, name)], name)
 	}
 	_, err = Columns{}.fieldsOfHeader([]string{"link", "created_at"})
-	require.ErrorContains(t, err, `column "created_at" is not known`, "created_at must be unknown if the file lacks ad_link, because the column can then mean the time of the upload")
+	require.ErrorContains(t, err, `column "created_at" is not known`, "if the file lacks ad_link, created_at must be unknown: created_at can then mean the time of the upload")
 }
 
 // docs/operating.md lists every field with all its aliases.
@@ -71,11 +71,11 @@ func TestColumns_allNamesAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	documented := map[field][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z0-9_, ]*)\\|").FindAllStringSubmatch(string(text), -1) {
-		f, ok := byAlias[foldName(row[1])]
+		f, ok := byAlias[simplifyColumnName(row[1])]
 		require.True(t, ok, row[1])
-		names := []string{foldName(row[1])}
+		names := []string{simplifyColumnName(row[1])}
 		for name := range strings.SplitSeq(row[2], ",") {
-			if name = foldName(name); name != "" {
+			if name = simplifyColumnName(name); name != "" {
 				names = append(names, name)
 			}
 		}

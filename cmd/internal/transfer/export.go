@@ -205,7 +205,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 // can continue after an interruption.
 type exportState struct {
 	Work   string    // result of Export.description; two runs with the same description write the same export
-	Offset int64     // length of the file, in bytes, after the last complete batch
+	Offset int64     // number of bytes from the start of the file to the end of the last complete batch
 	After  uuid.UUID // id of the last video in the last complete batch
 	Exported
 }

@@ -38,7 +38,7 @@ const (
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // format of the values; "plain" if all values of the column mean the same in every format
-	Example string `json:"example"` // a value of the column; if the format was detected, the value that shows the format
+	Example string `json:"example"` // if the format was detected, the first value that shows it; otherwise the first value of the column
 	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
 
@@ -91,7 +91,7 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	case e.second != "":
 		return secondFormat, e.second, nil
 	case e.ambiguous != "":
-		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which one is right: give the format of the whole file with %s=%s or %s=%s",
+		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which meaning is right: give the format of the whole file with %s=%s or %s=%s",
 			f, truncateText(e.ambiguous), flagName, firstFormat, flagName, secondFormat)
 	}
 	return "", e.any, nil
@@ -103,8 +103,8 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// If the last point or comma of the value is the decimal sign, the value is stored in *decimal. If it separates thousands, the value is
-	// stored in *group.
+	// *decimal is for a value whose last point or comma is the decimal sign. *group is for a value whose last point or comma separates
+	// thousands.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal

@@ -46,9 +46,9 @@ func TestEvidence_detectsTheNumberFormatOrAsksForIt(t *testing.T) {
 		{[]string{"1.500", "1.500,0"}, "decimal-comma", ""},
 		{[]string{"1500.000"}, "decimal-point", ""},
 		{[]string{"0.500K"}, "decimal-point", ""},
-		{[]string{"12", "1.500", "2.500"}, "", `column views has "1.500", which has two possible meanings, and no other value of the column shows which one is right`},
+		{[]string{"12", "1.500", "2.500"}, "", `column views has "1.500", which has two possible meanings, and no other value of the column shows which meaning is right`},
 		{[]string{"1,500"}, "", "--number-format=decimal-point or --number-format=decimal-comma"},
-		{[]string{"1.500M"}, "", "no other value of the column shows which one is right"},
+		{[]string{"1.500M"}, "", "no other value of the column shows which meaning is right"},
 		{[]string{"1.5K", "1,5K"}, "", "make the column uniform"},
 		{[]string{"a.b", "12.a"}, "", ""},
 	} {
@@ -96,7 +96,7 @@ func TestEvidence_detectsTheOrderOfDayAndMonthOrAsksForIt(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.9-04
-func TestParseInstant_readsDatesInTheirFormat(t *testing.T) {
+func TestParseInstant_usesTheGivenDateFormat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text   string

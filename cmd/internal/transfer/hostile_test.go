@@ -219,7 +219,7 @@ func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 	_, err := runImport(t, db, o, many+"}", func(i *transfer.Import) {
 		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
 	})
-	require.ErrorContains(t, err, "and more", "the error must not name all columns")
+	require.ErrorContains(t, err, "and more", "if the file has many columns, the error must list only the first columns")
 	_, err = runImport(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
 	require.NoError(t, err, "if the file has no rows, the import must not report missing columns")
 }
@@ -245,7 +245,7 @@ func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 		require.Equal(t, 4, bad[0].Line)
 		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has different counts for the same video and time"}, bad[1])
 		require.Equal(t, 6, bad[2].Line)
-		require.Contains(t, bad[2].Reason, "before the video was uploaded", "another row of the video has the upload date")
+		require.Contains(t, bad[2].Reason, "before the video was uploaded", "the import must compare the row with the upload date from another row of the video")
 		require.Equal(t, transfer.Summary{Rows: 6, Bad: 3, Videos: 2, New: 2, Added: 3}, summary)
 	}
 	_, err := runImport(t, db, o, text, func(i *transfer.Import) {

@@ -36,7 +36,7 @@ type Import struct {
 	Progress func(stage Stage, done, total int64)
 }
 
-// Stage names what an import is doing, to show its progress.
+// Stage is the name of a step of an import. It is shown while the step runs.
 type Stage string
 
 // These constants are the stages of an import, in order. In the stages Guessing and Reading, Progress gets 0 as the total, because the size
@@ -315,9 +315,8 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	}
 }
 
-// writeVideos imports all videos in batches. If an interrupted import is run again, all batches are imported again, which is fast and changes
-// nothing. Finished batches are not recorded: if the database was restored from a backup after the interruption, they are lost and must be
-// imported again.
+// writeVideos imports all videos in batches. It does not record finished batches, because a database that is restored from a backup may lack them. If
+// an interrupted import is run again, writeVideos imports all batches again. This is fast, and adds only what is missing.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

@@ -84,10 +84,10 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	case err != nil:
 		return nil, err
 	case start[0] == '{':
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), lines: true, line: line}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.mappingsToFind(), lines: true, line: line}, nil
 	case start[0] == '[':
 		_, _ = in.Discard(1)
-		return &jsonReader{in: in, limit: l, columns: c, unused: c.newUnusedMappings(), line: line}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.mappingsToFind(), line: line}, nil
 	}
 	return newCSVReader(in, l, c, line)
 }
@@ -102,8 +102,8 @@ type csvReader struct {
 // separatorLine matches the line with which a CSV file for Excel can begin. The line names the separator of the columns.
 var separatorLine = regexp.MustCompile(`^"?(?i:sep)=([,;\t])"?\r?\n`)
 
-// newCSVReader reads the line with the column names of a CSV file and returns a reader of the rows that follow. The first line that in returns has the
-// given number.
+// newCSVReader reads the column names of a CSV file and returns a reader of the rows that follow. The parameter firstLine is the number of the line at
+// which the input begins.
 func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns, firstLine int) (*csvReader, error) {
 	r := &csvReader{csv: csv.NewReader(in), limit: l, lines: firstLine - 1}
 	r.csv.ReuseRecord = true
@@ -150,7 +150,7 @@ func columnSeparator(in *bufio.Reader) rune {
 func (r *csvReader) csvError(err error) error {
 	if parseErr, ok := errors.AsType[*csv.ParseError](err); ok {
 		if errors.Is(parseErr.Err, csv.ErrQuote) || errors.Is(parseErr.Err, csv.ErrBareQuote) {
-			return fileErrorf("line %d, column %d: wrong quoting: put a cell with a quote in quotes, and double the quote inside", parseErr.Line+r.lines, parseErr.Column)
+			return fileErrorf("line %d, column %d: wrong quoting: if a cell contains the character \", begin and end the cell with \", and write each \" inside twice", parseErr.Line+r.lines, parseErr.Column)
 		}
 		parseErr.Line, parseErr.StartLine = parseErr.Line+r.lines, parseErr.StartLine+r.lines
 		return fileError{parseErr}

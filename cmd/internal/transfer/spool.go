@@ -84,7 +84,7 @@ func (g *videoGroup) addRow(r record) error {
 		return nil
 	}
 	last := &g.Points[n-1]
-	if last.At == r.At && countsConflict(last.Counts, r.Counts) {
+	if last.At == r.At && areCountsInConflict(last.Counts, r.Counts) {
 		return fmt.Errorf("line %d has different counts for the same video and time", g.Lines[n-1])
 	}
 	last.At, last.Rounded, g.Lines[n-1] = r.At, last.Rounded || r.Rounded, r.Line
@@ -97,8 +97,8 @@ func (g *videoGroup) addRow(r record) error {
 	return nil
 }
 
-// countsConflict reports whether a count, such as the views, is known in both a and b and has different values.
-func countsConflict(a, b store.Counts) bool {
+// areCountsInConflict reports whether a count, such as the views, is known in both a and b and has different values.
+func areCountsInConflict(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
 			return true

@@ -343,7 +343,7 @@ type failingReader struct{ r io.Reader }
 func (f failingReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p[:min(len(p), 100)])
 	if errors.Is(err, io.EOF) {
-		err = errors.New("test read error")
+		err = errors.New("simulated failure of the reader")
 	}
 	return n, err
 }
@@ -354,7 +354,7 @@ func TestImport_reportsReadErrors(t *testing.T) {
 	o := newOrg(t, db)
 	for _, text := range []string{"link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,5\n", `{"link":"https://youtu.be/dQw4w9WgXcQ"}` + "\n", "["} {
 		_, err := runImport(t, db, o, "", func(i *transfer.Import) { i.In = failingReader{strings.NewReader(text)} })
-		require.ErrorContains(t, err, "test read error")
+		require.ErrorContains(t, err, "simulated failure of the reader")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -184,7 +184,7 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 // For any other text, such as a display name, accountOf returns the zero account: the row is then imported without an author.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
-		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
+		if l, err := link.Parse(link.AccountURLFromID(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
 			return account{AccountID: text}
 		}
 	}

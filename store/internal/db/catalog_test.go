@@ -120,7 +120,7 @@ func TestSchema_hasNoSequences(t *testing.T) {
 func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := storetest.FullOrg(t, db), storetest.FullOrg(t, db)
+		o, other := storetest.NewOrgInAllTables(t, db), storetest.NewOrgInAllTables(t, db)
 		count := func(id any) map[string]int64 {
 			rows := map[string]int64{}
 			for name, described := range store.Tables {

@@ -18,8 +18,8 @@ import (
 //   - The tiers of organisations are read before a statement about the queue needs them: see UpdateLanes of the package queue.
 //   - Statements that change tables run on one shard after the other: see sequentialDDL.
 
-// sequentialDDL is a setting of Citus. It makes a statement that changes a table run on one shard after the other. Without it, Citus refuses
-// some of these statements in a transaction. PostgreSQL without Citus accepts and ignores the setting.
+// sequentialDDL is a setting of Citus. With this setting, a statement that changes a table runs on the shards one after the other. Without it, Citus
+// refuses some of these statements in a transaction. PostgreSQL without Citus accepts and ignores the setting.
 const sequentialDDL = "citus.multi_shard_modify_mode = 'sequential'"
 
 // hasCitus returns true if the database has the extension Citus.

@@ -19,7 +19,7 @@ func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *te
 	t.Parallel()
 	d := storetest.New(t, "citus")
 	o := storetest.NewOrg(t, d)
-	video := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+	video := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
 	load := func(tags ...string) error {
 		return d.Store.DB().ChangeInBulk(t.Context(), o.ID(), func(_ *gorm.DB, insert db.InsertRows) error {
 			rows := make([][]any, len(tags))
@@ -61,7 +61,7 @@ func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
 	s := d.Store
 	_, err := s.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls"), "migrations alone must distribute nothing")
+	require.Empty(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls"), "Migrate must not distribute any table before the first call of Distribute")
 	keys := `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f' ORDER BY 1`
 	before := storetest.Column[string](t, d, keys)
 
@@ -107,17 +107,17 @@ func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
 	require.NoError(t, s.CheckSchema(t.Context()))
 
 	d.Exec(t, "DELETE FROM citus_calls WHERE name = 'webhooks'::regclass")
-	require.ErrorContains(t, s.CheckSchema(t.Context()), "the tables webhooks are not distributed by Citus: run `reeltally migrate`")
+	require.ErrorContains(t, s.CheckSchema(t.Context()), "these tables are not distributed by Citus: webhooks; run `reeltally migrate`")
 }
 
 func TestDistribute_refusesTablesThatAreDistributedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, because string }{
-		"an old version of Citus":               {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
-		"a table of another class":              {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
-		"a distributed coordinator table":       {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
-		"a table distributed by another column": {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
-		"a unique key without organisation_id":  {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
+		"an old version of Citus":                            {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
+		"a reference table that must be a distributed table": {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
+		"a reference table that must be a coordinator table": {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
+		"a table distributed by another column":              {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
+		"a unique key without organisation_id":               {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

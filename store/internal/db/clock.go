@@ -19,8 +19,8 @@ const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
 	// by more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, even if the
-	// reason is that no collector has run.
+	// clockJump is how far the store's clock may be ahead of the time that was last written to the database. A larger difference counts as a jump of
+	// the clock, even if no time was written because no collector was running.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
@@ -36,7 +36,7 @@ func (e *ClockError) Error() string { return e.Detail }
 // clockState is the only row of the table clock_state. It describes the store's clock.
 type clockState struct {
 	Name        string  `gorm:"primaryKey"` // always the value of the constant retentionClock
-	SteadySince Instant // time since which the clock has run without a jump
+	SteadySince Instant // the clock has run without a jump since this time
 	SeenAt      Instant // the clock's time that was last written to the database
 }
 
@@ -106,7 +106,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 		}
 	}
 	if until := state.SteadySince.Add(clockSteadyFor); now < until {
-		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and has run without a jump only since %s: nothing is rolled up or dropped before %s; if the clock is wrong, set it by NTP",
+		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and may have jumped at %s: nothing is rolled up or dropped before %s; if the clock is wrong, set it by NTP",
 			formatInstant(now), formatInstant(state.SteadySince), formatInstant(until))}
 	}
 	return state, nil

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". A DB that OnReplica returned reads from this replica.
+	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "" if there is no replica. The method DB.OnReplica returns a DB that
+	// reads from this replica.
 	ReadURL string
 	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
@@ -109,7 +110,7 @@ func (d *DB) Close() error {
 // during a long transaction of another process.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
-	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readyQuery()).Scan(&n))
+	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readinessQuery()).Scan(&n))
 }
 
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It returns false for SQLite,

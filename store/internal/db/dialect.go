@@ -50,29 +50,29 @@ type dialect interface {
 	// versionQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
 	// clock of its own.
 	versionQuery() string
-	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
+	// readinessQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
-	readyQuery() string
+	readinessQuery() string
 	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls statement.each. It stops at the first
 	// error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
 	// columnsQuery returns a query for the columns of a table. Its parameter is the table's name. Each row has the column's name, its declared type
 	// in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in the primary key.
 	columnsQuery() string
-	// byteOrderOf returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the same
-	// on both engines.
-	byteOrderOf(c StoredColumn) string
-	// readSnapshot calls f once. f gets the function each, which runs a SELECT and calls row for each row of the result. All SELECTs that f runs see
-	// the same state of the database.
-	readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
+	// sortExpression returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the
+	// same on both engines.
+	sortExpression(c StoredColumn) string
+	// readSnapshot calls f once and passes the function runSelect to f. runSelect runs a SELECT and calls row for each row of the result. All SELECTs
+	// that f runs see the same state of the database.
+	readSnapshot(ctx context.Context, pool *sql.DB, f func(runSelect func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
 // connections are the connections that a dialect has opened.
 type connections struct {
-	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
+	read, write *gorm.DB  // the handles for reads and for writes; on PostgreSQL, both fields have the same handle
 	pools       []*sql.DB // the pool for writes, then the pool for reads; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
-	below       func()    // closes the pgx pool that provides the connections of pools; called after pools are closed; nil on SQLite
+	below       func()    // closes the connection pool of pgx; must be called after each pool in `pools` is closed; nil on SQLite
 }
 
 // dialectOf returns the dialect of a database URL, or an error that does not contain a password.
@@ -101,7 +101,7 @@ func (sqliteDialect) hasPartitions() bool { return false }
 
 func (sqliteDialect) versionQuery() string { return "SELECT sqlite_version(), NULL" }
 
-func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
+func (sqliteDialect) readinessQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
 // sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver continues to wait even if the
 // context ends. So the wait is short, and DB.Tx runs the transaction again.
@@ -155,8 +155,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked opens the pool's first connection. Another process can have the file locked, because it switches the file to WAL mode or
-// recovers it after a crash. awaitUnlocked then tries again, for at most repeatTimeout.
+// awaitUnlocked opens the first connection of the pool. The file is locked while another process switches the file to WAL mode or recovers the file
+// after a crash. As long as the file is locked, awaitUnlocked tries again, for at most repeatTimeout.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
@@ -221,14 +221,14 @@ func (postgresDialect) versionQuery() string {
 	return "SELECT current_setting('server_version'), clock_timestamp()"
 }
 
-func (postgresDialect) readyQuery() string { return "SELECT 1" }
+func (postgresDialect) readinessQuery() string { return "SELECT 1" }
 
 // acquireTimeout is how long a statement waits for a free connection of the PostgreSQL pool, and how long the pool waits for a new
 // connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is how much longer the time limits of the PostgreSQL server are than those of this program. So this program times out first and can
-// report the cause.
+// serverMargin is the time that is added to a time limit of this program to get the time limit of the PostgreSQL server. So this program times out
+// first and can report the cause.
 const serverMargin = 5 * time.Second
 
 // readBufferBytes is how many bytes of PostgreSQL's answers are read at once. With the 8 KB of pgx alone, a list of 5,000 videos takes more

@@ -27,7 +27,7 @@ func TestAppliedOnce_refusesAMigrationThatIsAlreadyApplied(t *testing.T) {
 	require.Len(t, applied, 2)
 }
 
-func TestTranslate_addsUnavailableOnce(t *testing.T) {
+func TestTranslate_addsErrUnavailableOnlyOnce(t *testing.T) {
 	t.Parallel()
 	err := Translate(Translate(io.ErrUnexpectedEOF))
 	require.ErrorIs(t, err, ErrUnavailable)

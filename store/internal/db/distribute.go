@@ -62,7 +62,7 @@ func (d *DB) checkLayout(ctx context.Context) error {
 		return err
 	}
 	if missing, _ := l.planStatements(); len(l.tables) > 0 && len(missing) > 0 {
-		return fmt.Errorf("the tables %s are not distributed by Citus: run `reeltally migrate`", strings.Join(missing, ", "))
+		return fmt.Errorf("these tables are not distributed by Citus: %s; run `reeltally migrate`", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (d *DB) isDistributed(ctx context.Context) (bool, error) {
 // layout describes how Citus stores the tables of the schema.
 type layout struct {
 	version string                // text of citus_version()
-	tables  map[string]citusTable // tables that Citus has distributed or made reference tables, by name; only tables that are in Tables
+	tables  map[string]citusTable // distributed tables and reference tables of Citus, by name; tables that are not in the map Tables are left out
 	keys    []foreignKey          // all foreign keys of the schema
 }
 
@@ -141,9 +141,9 @@ func (l layout) checkTables() error {
 	return nil
 }
 
-// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. The first
-// statements remove the foreign keys of these tables, and the last statements add them again: while a local table refers to a table, Citus refuses to
-// distribute the table.
+// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. Citus refuses
+// to distribute a table to which a foreign key of a local table refers. So the first statements remove the foreign keys from and to the undistributed
+// tables, and the last statements add these keys again.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)

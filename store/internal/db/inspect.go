@@ -31,7 +31,7 @@ func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool
 	}
-	return &watchedPool{watchedStatements{pool, outsideTxGuard(o.Inspect), engine}, pool, o.Inspect}
+	return &watchedPool{watchedStatements{pool, newPoolInspector(o.Inspect), engine}, pool, o.Inspect}
 }
 
 // watchedStatements runs a statement only if inspect returns no error for it. It records a span for each statement whose context has a span.
@@ -63,7 +63,7 @@ func (s watchedStatements) QueryContext(ctx context.Context, query string, args 
 func (s watchedStatements) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
 	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // a *sql.Row can return err only if its query ran with a context that was cancelled with err as the cause
+		cancel(err) // this method returns no error: instead, the query runs with a context that was cancelled because of err
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	ctx, span := startStatementSpan(ctx, s.engine, query)
@@ -86,13 +86,13 @@ func (p *watchedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (_ gorm.
 	if err != nil {
 		return nil, err
 	}
-	return &watchedTx{watchedStatements{tx, txGuard(p.inspectTx), p.engine}, tx, ctx}, nil
+	return &watchedTx{watchedStatements{tx, newTxInspector(p.inspectTx), p.engine}, tx, ctx}, nil
 }
 
 // GetDBConn returns the pool without inspection. GORM requires this method.
 func (p *watchedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// watchedTx is a transaction whose statements are watched. They are inspected by txGuard and by Options.Inspect.
+// watchedTx is a transaction whose statements are watched. An Inspector that newTxInspector returned checks each statement.
 type watchedTx struct {
 	watchedStatements
 	tx  *sql.Tx
@@ -128,10 +128,10 @@ var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 // acceptStatement is an Inspector that accepts every statement.
 func acceptStatement(string, []any) error { return nil }
 
-// outsideTxGuard returns a function that is called before each statement outside of a transaction. It refuses statements that create, change or
-// drop a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil, nothing is
-// checked.
-func outsideTxGuard(inspect Inspector) Inspector {
+// newPoolInspector returns an Inspector for statements outside of transactions. If inspect is nil, the Inspector accepts every statement. Otherwise,
+// the Inspector refuses each statement that creates, changes or drops a table, because such a statement needs a transaction that has set
+// sequentialDDL. For all other statements, it returns the result of inspect.
+func newPoolInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
 	}
@@ -143,14 +143,15 @@ func outsideTxGuard(inspect Inspector) Inspector {
 	}
 }
 
-// txGuard returns a function that is called before each statement of one transaction. It returns an error in these cases:
+// newTxInspector returns an Inspector for the statements of one transaction. If inspect is nil, the Inspector accepts every statement. Otherwise, the
+// Inspector returns an error in these cases:
 //
 //   - A statement writes an organisation's data before the transaction has raised the version of the data.
 //   - A statement writes one of labelTables before the transaction has raised the version of the labels.
 //   - A statement creates, changes or drops a table before the transaction has set sequentialDDL.
 //
-// Otherwise it returns the result of inspect. If inspect is nil, nothing is checked.
-func txGuard(inspect Inspector) Inspector {
+// In all other cases, the Inspector returns the result of inspect.
+func newTxInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
 	}

@@ -31,7 +31,7 @@ type OrgRows struct {
 	Rows    [][]any
 }
 
-// orgMark is the placeholder in the text of a statement that Exec and FindRows replace by the organisation of a list.
+// orgMark is a placeholder in the text of a statement. Exec and FindRows replace it by SQL text for the organisation of a row of the list.
 const orgMark = "{org}"
 
 // Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id, and it has a row for each key.
@@ -52,13 +52,13 @@ func Orgs(orgs []uuid.UUID) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
 }
 
-// With returns the SQL text "WITH name(…) AS (…)" for the list, and the parameters of that text. On Citus, a statement with this text must not
+// WithClause returns the clause "WITH name(…) AS (…)" for the list, and the parameters of the clause. On Citus, a statement with this clause must not
 // join the list with a distributed table.
-func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
+func (l OrgRows) WithClause(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }
 
-// Exec runs a statement that can use the list under its name. The args are for the placeholders in the statement.
+// Exec runs a statement that can read the list l as a table with the name l.Name. The args are for the placeholders in the statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
 	return RunWrites(tx, l.ExecWrites(tx, statement, args...)...)
 }
@@ -71,8 +71,9 @@ func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes 
 	return writes
 }
 
-// FindRows runs a query that can use the list under its name, and returns the rows of the result. The args are for the placeholders in the
-// statement. An ORDER BY in the statement must begin with organisation_id, because on Citus the query runs once for each organisation.
+// FindRows runs a query that can read the list l as a table with the name l.Name, and returns the rows of the result. The args are for the
+// placeholders in the statement. An ORDER BY in the statement must begin with organisation_id, because on Citus the query runs once for each
+// organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.ExecWrites(tx, statement, args...) {
 		var rows []T
@@ -84,8 +85,8 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 	return found, nil
 }
 
-// FindColumns runs a query that can use the list under its name, like FindRows. The SELECT of the query must name the given columns in the
-// same order. FindColumns reads long results with less work than FindRows, because it uses no reflection.
+// FindColumns runs a query that can read the list l as a table with the name l.Name. The SELECT of the query must name the given columns in the same
+// order. FindColumns reads long results with less work than FindRows, because it uses no reflection.
 func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement string, args ...any) (found []R, err error) {
 	for _, w := range l.ExecWrites(tx, statement, args...) {
 		if found, err = AppendRows(tx, found, columns, w.Statement, w.Args...); err != nil {
@@ -104,7 +105,7 @@ func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement str
 	}
 	err = eachPlainRow(tx.Statement.Context, tx.Statement.ConnPool, query, values, func(row *Values) error {
 		var r R
-		setColumns(&r, columns, row, 0)
+		setFields(&r, columns, row, 0)
 		rows = append(rows, r)
 		return nil
 	})
@@ -148,7 +149,7 @@ func (l OrgRows) splitByOrg() []OrgRows {
 // completeStatement returns the given statement, preceded by a WITH clause with the rows of the part. It replaces each {org} in the statement by
 // p.org.
 func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write {
-	list, all := p.With(tx)
+	list, all := p.WithClause(tx)
 	w := Write{list, all}
 	for i, piece := range strings.Split(text, orgMark) {
 		if i > 0 {
@@ -229,9 +230,9 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 	return writes
 }
 
-// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of the list with the given name. For the list u, the text is for
+// ColumnAssignments returns the SQL text after SET in an UPDATE that copies the columns from a list. For a list with the name u, the text is for
 // example "a = u.a, b = u.b". Each column is a name and a type.
-func UpdateFrom(listName string, columns []string) string {
+func ColumnAssignments(listName string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {
 		names[i] = n + " = " + listName + "." + n
@@ -242,8 +243,8 @@ func UpdateFrom(listName string, columns []string) string {
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values. arraySQL
 // is the SQL text of an array, with %s in place of the type of its elements.
 //
-// If arraySQL is a subquery, the planner does not know the length of the array and assumes that it is short. So it looks up each row in an index and
-// keeps the order of the rows. For a long array, it would read all rows of the joined table.
+// If arraySQL is a subquery, PostgreSQL does not know the length of the array and assumes a short array. So PostgreSQL looks up each row in an index
+// and keeps the order of the rows. If PostgreSQL knew that the array is long, it would read all rows of the joined table.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {

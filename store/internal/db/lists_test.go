@@ -63,7 +63,7 @@ func TestWithRows_returnsAnEmptyListForNoRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, d *storetest.DB) {
 		tx := d.Store.DB().Read(t.Context())
-		list, args := db.Keys(nil).With(tx)
+		list, args := db.Keys(nil).WithClause(tx)
 		var n int
 		require.NoError(t, tx.Raw(list+"SELECT COUNT(*) FROM wanted", args...).Scan(&n).Error)
 		require.Zero(t, n)

@@ -120,7 +120,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 // later statements on the table have to wait too, even reads.
 const lockTimeout = "200ms"
 
-// lockPause is the pause before a statement that did not get its lock is run again. Other sessions can use the table during the pause.
+// lockPause is the pause between two attempts of a statement to get its lock. Other sessions can use the table during the pause.
 const lockPause = time.Second
 
 // changeTables runs f, which changes tables, in a transaction of PostgreSQL that waits at most lockTimeout for each lock. If the transaction

@@ -51,7 +51,7 @@ func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		before := readCatalog(t, db)
-		storetest.FullOrg(t, db)
+		storetest.NewOrgInAllTables(t, db)
 		_, err := storetest.Migrations(t, db).DownTo(t.Context(), 0)
 		require.NoError(t, err)
 		left := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`
@@ -102,7 +102,7 @@ func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		v := storetest.Track(t, o, storetest.Clips(t, 1)...)[0].VideoID
+		v := storetest.Track(t, o, storetest.VideoLinks(t, 1)...)[0].VideoID
 		today := store.DateOf(db.Clock.Now())
 		for _, day := range []store.Date{today - 31, today, today + 62} {
 			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, fetched_at, source) VALUES (?, ?, ?, ?, 0, 'test')`, o.ID(), v, day, day.Week())
@@ -110,7 +110,7 @@ func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T)
 	})
 }
 
-func TestCheckSchema_acceptsANewerSchemaOnlyOfTheSameGeneration(t *testing.T) {
+func TestCheckSchema_acceptsNewerSchemasUntilTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	runOnEmptyDatabases(t, func(t *testing.T, db *storetest.DB) {
 		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
@@ -150,8 +150,8 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	})
 }
 
-// Before migration 8, all organisations that track a target share the handle in the target's row. The migration gives each subscription the
-// handle in the organisation's own link, as a handle that no source has confirmed.
+// Before migration 8, all organisations that track a target share the handle in the target's row. The migration stores a handle in each subscription:
+// the handle in the link of the subscription's organisation. No source has confirmed this handle yet.
 func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -177,7 +177,7 @@ func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 5)
+		o, links := storetest.NewOrg(t, db), storetest.VideoLinks(t, 5)
 		storetest.Track(t, o, links...)
 		fetch := func(daysLater int, views ...*int64) {
 			db.Clock.Advance(time.Duration(daysLater) * 24 * time.Hour)
@@ -216,13 +216,13 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUncheckedMigration is the number of the last migration that was added before programs accepted newer schemas of their generation. The test
-// below checks only later migrations.
+// lastUncheckedMigration is the number of the last migration that the test below does not check. Programs of that time refuse every newer schema, so
+// a check of these migrations would have no use.
 const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.
 // Such a migration may add a table, an index, or a column that has a default or can be NULL. It may also drop an index.
-func TestMigrations_doNotBreakOlderProgramsOfTheirGeneration(t *testing.T) {
+func TestMigrations_doNotBreakOlderProgramsUntilTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		files, err := fs.ReadDir(migrations.Files, engine)
@@ -254,17 +254,19 @@ func upStatements(migration string) []string {
 	return statements
 }
 
-// addition matches statements after which older programs still work. It does not match ALTER TABLE.
-var addition = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
+// harmlessStatement matches the statements CREATE TABLE, CREATE INDEX and DROP INDEX. Older programs still work after these statements. It does not
+// match CREATE UNIQUE INDEX.
+var harmlessStatement = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
 
 // addedColumn matches a statement that adds one column.
 var addedColumn = regexp.MustCompile(`(?i)^ALTER TABLE \w+ ADD COLUMN \w+ [^,]+$`)
 
-// unsafeForOlderPrograms returns the statement if older programs of the generation could fail after the statement, and "" otherwise.
+// unsafeForOlderPrograms returns the given statement of a migration if the statement can break older programs of the same generation. Otherwise it
+// returns "".
 func unsafeForOlderPrograms(statement string) string {
 	upper := strings.ToUpper(statement)
 	required := strings.Contains(upper, "NOT NULL") && !strings.Contains(upper, "DEFAULT")
-	if addition.MatchString(statement) || addedColumn.MatchString(statement) && !required {
+	if harmlessStatement.MatchString(statement) || addedColumn.MatchString(statement) && !required {
 		return ""
 	}
 	return statement

@@ -123,12 +123,12 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of a window by the position of the last row before the window, which it finds in the index alone. A statement
-// with the offset would be slow, because it would read all rows before the window completely.
+// seekPosition replaces a large offset of the window w by a position: the position of the last row before the window. It finds this row in the index
+// alone. With the offset, the database would read all rows before the window completely.
 //
-// The argument total is the number of rows of the list. If the window begins in the second half of the list, seekPosition counts from the end,
-// because this is faster. It does so only if isUnchanged is set and returns true: otherwise, rows may have been added or removed since total was
-// read.
+// The argument total is the number of rows of the list. If the window begins in the second half of the list, it is faster to count from the end.
+// seekPosition does so only if isUnchanged returns true, because rows may have been added or removed since total was read. If isUnchanged is nil,
+// seekPosition counts from the start.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -172,7 +172,7 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // an index of a column without NULL has no NULLS LAST, so an ORDER BY with NULLS LAST could not use it
+		nulls = "" // the index of the column was made without a NULLS clause, so it can only serve an ORDER BY without this clause
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -192,8 +192,10 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 // eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the window
 // still lacks. readPart returns the number of rows that it has read.
 //
-// Rows without a value are at the end of the index, which is in descending order, and at the end of every list. For an ascending list, the database
-// reads the index backwards, so these rows need a statement of their own. A descending list that begins after a position also needs two statements.
+// Rows with NULL come last in every list. In these cases, a second statement reads them:
+//
+//   - The list is ascending. The database then reads the index from its end, where the rows with NULL are.
+//   - The window begins after a position. The condition for this position leaves out all rows with NULL.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)

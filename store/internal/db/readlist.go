@@ -41,17 +41,17 @@ type ListSpec[R any] struct {
 	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
 	// end of a long list take longer to read.
 	Unchanged func(ctx context.Context) (bool, error)
-	// InIndexOrder is true if each column of Sort has an index with the rows of the list in the order of this column. See Select.InIndexOrder.
+	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete, if set, sets the fields of the rows that are not columns of the table, such as labels. It returns the number of completed rows, and
-	// an upper bound of the number of bytes that their fields take in JSON. If the fields of all rows would take more than maxBytes, Complete may
-	// stop early, but not before the first row is completed. ReadList then drops the other rows.
+	// Complete sets the fields that are not columns of Table, such as labels. It is nil if rows have no such fields. It returns the number of
+	// completed rows, and an upper bound of the size of the set fields in JSON, in bytes. If this size would exceed maxBytes, Complete may stop after
+	// at least one row. ReadList then drops the other rows.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
 	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
 	Each func(row *R) error
-	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after it
-	// has run the statement in Before. Completer must be set if the field Each is set.
+	// Completer returns a function that sets, in a single row, the same fields as Complete. It returns nil if rows cannot be completed one by one.
+	// Completer must be set if the field Each is set. If the field Before is set, ReadList calls Completer after the statement in Before has run.
 	Completer func() func(row *R)
 }
 
@@ -59,8 +59,10 @@ type ListSpec[R any] struct {
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
-	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes in JSON of the
-	// fields that ListSpec.Complete has set.
+	// Start is the position after which the window begins. It is nil if the window was found by its offset, or if ListSpec.Sequence is set.
+	Start *Position
+	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is for the fields that ListSpec.Complete has set: in JSON, these fields
+	// have at most this many bytes.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
@@ -76,7 +78,7 @@ type List[R any] struct {
 	lastID  uuid.UUID
 }
 
-// Count returns the number of rows of the window, in Rows or passed to ListSpec.Each.
+// Count returns the number of rows in the window. Rows that were passed to ListSpec.Each count too.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
 // ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then stops, and returns no error.
@@ -122,6 +124,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	if err != nil {
 		return err
 	}
+	l.Start = start.After
 	columns := ColumnNames(spec.Table, spec.Columns)
 	begun, complete := false, (func(*R))(nil)
 	start.Limit++ // one more row shows whether the list has rows after the window
@@ -133,7 +136,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 			}
 			begun = true
 			if complete != nil {
-				return l.passRow(row, spec, complete, w.Limit)
+				return l.passRowToEach(row, spec, complete, w.Limit)
 			}
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
@@ -148,7 +151,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 				l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 			}
 			l.keys, l.Rows = append(l.keys, l.column.readSortKey(row)), append(l.Rows, *new(R))
-			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
+			setFields(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
 			l.TextBytes = earlierBytes + row.textBytes
 			return nil
 		}}
@@ -166,16 +169,16 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	return err
 }
 
-// passRow completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
+// passRowToEach completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
 // more rows.
-func (l *List[R]) passRow(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+func (l *List[R]) passRowToEach(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
 	if l.passed == limit {
 		l.more = true
 		return ErrEnough
 	}
 	row.reuseMemory()
 	l.present = *new(R)
-	setColumns(&l.present, spec.Columns, row, 1)
+	setFields(&l.present, spec.Columns, row, 1)
 	complete(&l.present)
 	if err := spec.Each(&l.present); err != nil {
 		l.more = errors.Is(err, ErrEnough)
@@ -192,7 +195,7 @@ func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, colum
 	var rows []R
 	err := d.EachRowOf(ctx, append(before, Select{Query: selectColumns(q, ColumnNames(table, columns)), Each: func(row *Values) error {
 		rows = append(rows, *new(R))
-		setColumns(&rows[len(rows)-1], columns, row, 0)
+		setFields(&rows[len(rows)-1], columns, row, 0)
 		return nil
 	}})...)
 	return rows, Translate(err)
@@ -219,8 +222,9 @@ func selectColumns(q *gorm.DB, columns string) *gorm.DB {
 	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 
-// setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and begin at firstIndex.
-func setColumns[R any](r *R, columns []Column[R], row *Values, firstIndex int) {
+// setFields sets the field of r for each of the given columns. It reads the values from `row`: the first value at firstIndex, and the other values
+// directly after it.
+func setFields[R any](r *R, columns []Column[R], row *Values, firstIndex int) {
 	for i, c := range columns {
 		c.Set(r, row, firstIndex+i)
 	}

@@ -40,17 +40,17 @@ var (
 // replica is a streaming replica of a PostgreSQL database. It answers reads that may take long, so that the primary has less work.
 type replica struct {
 	pool   *sql.DB
-	below  func() // closes the pgx pool that provides the connections of pool
+	below  func() // closes the connection pool of pgx; must be called after `pool` is closed
 	logger *slog.Logger
 
-	answered, behind, failed atomic.Int64 // numbers of reads that the replica answered, of reads with errBehind, and of reads with other errors
+	answered, behind, failed atomic.Int64 // numbers of reads: answered by the replica, failed with errBehind, and failed with another error
 	away                     atomic.Bool  // the replica did not answer, and all reads go to the primary
 	probes                   sync.WaitGroup
 	stop                     context.CancelFunc // ends the checks of a replica that did not answer
 	running                  context.Context    //nolint:containedctx // ends when the DB is closed
 }
 
-// requirement says which changes of an organisation a read must see.
+// requirement says how new the data of an organisation must be for a read.
 type requirement struct {
 	org     uuid.UUID
 	version int64 // the version of the organisation's data on the primary

@@ -34,21 +34,21 @@ type Values struct {
 
 	// The methods return pointers to values in the fields below. These values stay valid when the next row is read, except after a call of
 	// reuseMemory.
-	integers blocks[int64]
-	instants blocks[Instant]
-	floats   blocks[float64]
-	ids      blocks[uuid.UUID]
-	dates    blocks[Date]
-	strings  blocks[string]
+	integers arena[int64]
+	instants arena[Instant]
+	floats   arena[float64]
+	ids      arena[uuid.UUID]
+	dates    arena[Date]
+	strings  arena[string]
 	texts    *strings.Builder
 }
 
-// blocks stores values of one type. It allocates memory for many values in one step, because one allocation for each value of a long list
-// would take longer than reading the values.
-type blocks[T any] struct{ block []T }
+// arena stores values of the type T. It allocates memory for many values in one step. One allocation for each value of a long list would take longer
+// than reading the values.
+type arena[T any] struct{ block []T }
 
 // storeValue stores a value and returns a pointer to it.
-func (b *blocks[T]) storeValue(value T) *T {
+func (b *arena[T]) storeValue(value T) *T {
 	if len(b.block) == cap(b.block) {
 		b.block = make([]T, 0, min(512, max(8, 2*cap(b.block))))
 	}
@@ -57,7 +57,7 @@ func (b *blocks[T]) storeValue(value T) *T {
 }
 
 // storeOptional stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
-func storeOptional[T any](b *blocks[T], value T, known bool) *T {
+func storeOptional[T any](b *arena[T], value T, known bool) *T {
 	if !known {
 		return nil
 	}
@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType returns hasType, which says whether the column i has the type that the caller expects. It panics if hasType is false and the value is
-// not NULL.
+// requireType panics if the value in column i is neither NULL nor of the type that the caller expects. The caller sets hasType to true if the value
+// has this type. requireType returns hasType, so the result is false for NULL.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
@@ -282,9 +282,9 @@ func (v *Values) requireType(i int, hasType bool) bool {
 	return hasType
 }
 
-// Select is a SELECT statement, and the function that is called for each row of its result.
+// Select has two parts: a SELECT statement, and a function that is called for each row of the result.
 type Select struct {
-	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if StaticQuery.Select made the SELECT
+	Query *gorm.DB // the SELECT as a GORM query that is not part of a transaction; nil if StaticQuery.Select made the SELECT
 	Each  func(*Values) error
 	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then keeps one
 	// plan that reads the rows from this index. Otherwise it may plan each call, which takes as long as reading 100 rows.
@@ -344,8 +344,9 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
-// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it sends
-// all statements together and waits for the database only once. Changes can be committed between two statements, so they can see different data.
+// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it sends all
+// statements together and waits for the database only once. The statements can see different data, because other transactions can commit changes
+// between two statements.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
@@ -376,13 +377,13 @@ type statement struct {
 	query string
 	args  []any
 	each  func(*Values) error
-	// inIndexOrder is true if PostgreSQL must read the rows from an index in the order of the SELECT, and must keep the plan.
+	// inIndexOrder is true if PostgreSQL must use the same plan for every call. The plan reads the rows from an index, in the order of the SELECT.
 	inIndexOrder bool
 }
 
 // Statement returns the SQL text and the arguments of the SELECT that GORM would run for q.
 func Statement(q *gorm.DB) (query string, args []any, err error) {
-	// The dry run only builds the statement. It has no logger, because GORM would write the statement for the logger.
+	// With DryRun, GORM builds the statement but does not run it. Without a logger, GORM does not format the statement as text for a log.
 	q = q.Session(&gorm.Session{DryRun: true, Logger: logger.Discard}).Find(&struct{}{})
 	if q.Error != nil && !errors.Is(q.Error, gorm.ErrDryRunModeUnsupported) {
 		return "", nil, q.Error
@@ -399,8 +400,8 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL,
-// it is used only in transactions, which give no access to the binary values.
+// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL, it is
+// used only in transactions, because a transaction of database/sql gives no access to the binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {

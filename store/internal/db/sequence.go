@@ -29,7 +29,7 @@ type sequenceRow struct {
 }
 
 // ErrTooManyRows reports that a list has too many rows for a Sequence.
-var ErrTooManyRows = errors.New("the list has too many rows for a sequence")
+var ErrTooManyRows = errors.New("the list has too many rows to keep their order in memory")
 
 // ReadSequence returns the order of all rows that the query q selects. It returns ErrTooManyRows if there are more than limit rows.
 func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Order, limit int) (*Sequence, error) {
@@ -91,7 +91,7 @@ func (k sortKey) floatValue() float64 {
 	return math.Float64frombits(uint64(k.number)) //nolint:gosec // the bits of the number
 }
 
-// rowsIn returns the rows in the window w. It also returns true if the list has rows after the window.
+// rowsIn returns the rows in the window w, and whether the list has rows after the window.
 func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 	from := min(w.Offset, len(s.rows))
 	if w.After != nil {
@@ -133,10 +133,11 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	}
 	rows, found := make([]R, len(page)), make([]bool, len(page))
 	condition, arg := AnyOf(q, l.column.id, "?", ids)
-	// The statement has no ORDER BY. Otherwise the database might read all rows in the order of an index, and skip most of them.
+	// The statement has no ORDER BY, so the database finds the rows by their ids. With an ORDER BY, the database might read a whole index to find
+	// these few rows.
 	err := d.EachRow(ctx, selectColumns(q.Where(condition, arg), ColumnNames(spec.Table, spec.Columns)), func(row *Values) error {
 		var r R
-		setColumns(&r, spec.Columns, row, 0)
+		setFields(&r, spec.Columns, row, 0)
 		i := at[l.id(&r)]
 		rows[i], found[i] = r, true
 		if l.TextBytes = row.textBytes; maxBytes > 0 && l.TextBytes > maxBytes && len(page) > 1 {

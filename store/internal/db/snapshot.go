@@ -77,8 +77,8 @@ func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	return tables, nil
 }
 
-// IsReferred returns true if foreign keys of other tables refer to the table.
-func IsReferred(table string) bool { return slices.Contains(referredTables, table) }
+// IsReferencedByForeignKeys returns true if foreign keys of other tables refer to the table.
+func IsReferencedByForeignKeys(table string) bool { return slices.Contains(referredTables, table) }
 
 // readColumns returns the columns of a table, ordered by name. It returns no columns if the table does not exist.
 func (d *DB) readColumns(ctx context.Context, table string) ([]StoredColumn, error) {
@@ -176,7 +176,7 @@ func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Value
 	slices.SortFunc(key, func(a, b StoredColumn) int { return cmp.Compare(a.key, b.key) })
 	order := make([]string, len(key))
 	for i, c := range key {
-		order[i] = s.dialect.byteOrderOf(c)
+		order[i] = s.dialect.sortExpression(c)
 	}
 	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table.Name, strings.Join(order, ", ")), f)
 }
@@ -190,8 +190,8 @@ func (s *Snapshot) CountRows(ctx context.Context, table string) (rows int64, err
 	return rows, err
 }
 
-// PointDays returns the first and the last day of the points of snapshots_daily, or two nils if it has no points.
-func (s *Snapshot) PointDays(ctx context.Context) (first, last *Date, err error) {
+// FirstAndLastDay returns the first and the last day in the table snapshots_daily, or two nils if the table is empty.
+func (s *Snapshot) FirstAndLastDay(ctx context.Context) (first, last *Date, err error) {
 	err = s.each(ctx, "SELECT MIN(day), MAX(day) FROM snapshots_daily", func(v *Values) error {
 		first, last = v.OptionalDate(0), v.OptionalDate(1)
 		return nil
@@ -209,17 +209,17 @@ func (postgresDialect) columnsQuery() string {
  WHERE a.attrelid = to_regclass(CAST($1 AS text)) AND a.attnum > 0 AND NOT a.attisdropped`
 }
 
-func (sqliteDialect) byteOrderOf(c StoredColumn) string { return c.Name }
+func (sqliteDialect) sortExpression(c StoredColumn) string { return c.Name }
 
-// byteOrderOf adds the collation "C" to a column of texts, so that the texts are ordered by their bytes, as on SQLite.
-func (postgresDialect) byteOrderOf(c StoredColumn) string {
+// sortExpression adds the collation "C" to a column of texts, so that the texts are ordered by their bytes, as on SQLite.
+func (postgresDialect) sortExpression(c StoredColumn) string {
 	if c.declared == "text" {
 		return c.Name + ` COLLATE "C"`
 	}
 	return c.Name
 }
 
-func (sqliteDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) (err error) {
+func (sqliteDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(runSelect func(context.Context, string, func(*Values) error) error) error) (err error) {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (sqliteDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(each
 	})
 }
 
-func (postgresDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) error {
+func (postgresDialect) readSnapshot(ctx context.Context, pool *sql.DB, f func(runSelect func(context.Context, string, func(*Values) error) error) error) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 // rules for the table's keys and for statements that use the table. The rules hold on every engine.
 type TableClass string
 
-// The table classes.
+// The values of TableClass.
 const (
 	// Reference is the class of small, rarely written tables. With Citus, every node has a copy of them.
 	Reference TableClass = "reference"
@@ -23,12 +23,12 @@ const (
 // TableBound says what limits the number of rows of a table.
 type TableBound string
 
-// The table bounds.
+// The values of TableBound.
 const (
 	// ByInstallation means that the number of rows depends on what operators create and configure.
 	ByInstallation TableBound = "installation"
-	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound how
-	// fast this data grows.
+	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. The rate limits of the API
+	// restrict how fast this number grows.
 	ByTenantData TableBound = "tenant data"
 	// ByTime means that rows are added as time passes. Rows that are older than Table.Retention are deleted.
 	ByTime TableBound = "time"
@@ -38,7 +38,7 @@ const (
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept at most after it was last needed. It is set only if Bound is ByTime.
+	// Retention is the longest time for which a row is kept after its last use. It is set only if Bound is ByTime.
 	Retention time.Duration
 }
 
@@ -48,7 +48,7 @@ const (
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
 	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
-	// request may lie between two weekly points. The earlier of them can be 13 days older than this day.
+	// request may lie between two weekly points. The weekly point before that day must still exist, and can be up to 13 days older than the day.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour

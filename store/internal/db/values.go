@@ -49,18 +49,18 @@ func ForUpdate(q *gorm.DB) *gorm.DB {
 	return q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 }
 
-// ForUpdateOf returns the clause FOR UPDATE OF table, with which a SELECT locks the rows of the table. It returns "" on engines without row
+// ForUpdateClause returns the clause FOR UPDATE OF table, with which a SELECT locks the rows of the table. It returns "" on engines without row
 // locks.
-func ForUpdateOf(tx *gorm.DB, table string) string {
+func ForUpdateClause(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
 	}
 	return " FOR UPDATE OF " + table
 }
 
-// SkipLockedOf returns the clause FOR UPDATE OF table SKIP LOCKED. With the clause, a SELECT locks the rows of the table that it returns,
-// and leaves out rows that other transactions have locked. SkipLockedOf returns "" on engines without row locks.
-func SkipLockedOf(tx *gorm.DB, table string) string {
+// ForUpdateSkipLocked returns the clause FOR UPDATE OF table SKIP LOCKED. With the clause, a SELECT locks the rows of the table that it returns, and
+// leaves out rows that other transactions have locked. ForUpdateSkipLocked returns "" on engines without row locks.
+func ForUpdateSkipLocked(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
 	}
@@ -72,7 +72,7 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	if !hasRowLocks(tx) {
 		return nil
 	}
-	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
+	return tx.Exec(query+ForUpdateClause(tx, table), args...).Error
 }
 
 // OnConflictDoNothing returns the clause ON CONFLICT (…) DO NOTHING for the columns that are named in key.
@@ -94,14 +94,14 @@ func Distinct(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 }
 
-// Assign copies the value *from to *to. It does nothing if the pointer from is nil.
+// Assign sets the variable that `to` points to. The new value is the value that `from` points to. If `from` is nil, Assign does nothing.
 func Assign[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// AssignPointer makes the pointer *to equal to the pointer from. It does nothing if the pointer from is nil.
+// AssignPointer sets the pointer that `to` points to. The new value is the pointer `from`. If `from` is nil, AssignPointer does nothing.
 func AssignPointer[T any](to **T, from *T) {
 	if from != nil {
 		*to = from

@@ -71,7 +71,7 @@ func raiseVersionColumns(tx *gorm.DB, assignment string, args []any, orgs []uuid
 		}
 		return nil
 	}
-	list, wanted := Orgs(orgs).With(tx)
+	list, wanted := Orgs(orgs).WithClause(tx)
 	err := LockRows(tx, list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
  ORDER BY t.organisation_id`, "t", wanted...)
 	if err != nil {

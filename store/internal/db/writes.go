@@ -19,7 +19,7 @@ type Write struct {
 // No statement may read rows that another statement of the call changes, and two statements must not write the same row. A foreign key can refer to a
 // row that another statement of the call inserts.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
-	if len(writes) > 1 && hasWritesInWith(tx) {
+	if len(writes) > 1 && canCombineWrites(tx) {
 		writes = []Write{combineWrites(writes)}
 	}
 	for _, w := range writes {
@@ -39,6 +39,6 @@ func combineWrites(writes []Write) Write {
 	return Write{"WITH " + strings.Join(parts, ",\n") + "\nSELECT 1", args}
 }
 
-// hasWritesInWith returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH clause. It returns false for Citus, where a
-// single statement cannot write to the tables of several servers.
-func hasWritesInWith(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !IsSharded(tx) }
+// canCombineWrites returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH clause. It returns false for Citus, where a single
+// statement cannot write to the tables of several servers.
+func canCombineWrites(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !IsSharded(tx) }
