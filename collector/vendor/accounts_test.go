@@ -304,7 +304,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 		"the member `details` in a call for accounts":                     {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
 		"the member `hidden_when_absent` in a call for accounts":          {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
 		"a profile with a field that only videos have":                    {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
-		"a profile without the members `account_id` and `username`":       {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
+		"a profile without the members `account_id` and `username`":       {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have \"account_id\" or \"username\""},
 		"the member `list` in a call for videos":                          {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
 		"a list request without {id}, {link} and {handle}":                {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
 		"an unknown placeholder":                                          {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} or {count}"},
