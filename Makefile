@@ -65,9 +65,9 @@ check: gen-check lint test-all test-long test-citus dist-test ## run everything 
 # The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With the race
 # detector, the driver would take most of the time of the tests, and the tests would find no further races of ReelTally.
 RACE := -race -gcflags='modernc.org/...=-race=false'
-# LONG matches the names of the simulations and of the tests with thousands of generated hostile answers. These tests take minutes in one
-# goroutine, and an hour with the race detector. The other tests of the collector run the same code with the race detector.
-LONG := ^(TestSimulation|TestHostile)_
+# LONG matches the names of the simulations and of the tests with thousands of generated answers or requests. With the race detector, the simulations
+# alone take an hour. The other tests of the collector and of the server run the same code with the race detector.
+LONG := ^(TestSimulation_|TestHostile_|TestTenancy_|TestContract_randomRequests)
 .PHONY: test-all
 test-all: ## run every test except those of test-long, with the race detector, also with a browser, proxies and Redis (PKG, ARGS)
 	@$(NEED_CC)
@@ -77,9 +77,9 @@ test-all: ## run every test except those of test-long, with the race detector, a
 		test $(RACE) -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: test-long
-test-long: ## run the simulations and the generated hostile answers, without the race detector
+test-long: ## run the simulations and the tests with generated answers and requests, without the race detector
 	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
-		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
+		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector ./server
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
@@ -77,4 +78,14 @@ func TestDashboardCSV_textsAreNotRunAsFormulas(t *testing.T) {
 		got = append(got, row[3])
 	}
 	require.ElementsMatch(t, []string{"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "a=1", "\"quoted\", twice"}, got)
+}
+
+func TestDashboardCSV_fileNameSaysThatNumbersAreMadeUp(t *testing.T) {
+	t.Parallel()
+	for _, sandbox := range []bool{true, false} {
+		a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = sandbox })
+		file := a.newCaller(t, store.TierPremium).newSignedInVisitor(t).visit("/video?csv=videos").requireStatus(http.StatusOK)
+		want := map[bool]string{true: "filename=made-up-videos-", false: "filename=videos-"}[sandbox]
+		require.Contains(t, file.Header.Get("Content-Disposition"), want)
+	}
 }

@@ -36,10 +36,10 @@ func TestOutput_isWrittenDirectlyIfItIsNoRegularFile(t *testing.T) {
 		}()
 		status, _, stderr := operator(append(command, "--out", pipe)...)
 		require.Zero(t, status, stderr)
-		require.NotEmpty(t, <-received)
 		info, err := os.Stat(pipe)
 		require.NoError(t, err)
 		require.Equal(t, os.ModeNamedPipe, info.Mode().Type(), "%s must not replace the pipe", command)
+		require.NotEmpty(t, <-received)
 		if _, err := os.Stat("/dev/full"); err != nil {
 			continue
 		}

@@ -23,12 +23,16 @@ const maxCSVRows = 5000
 // requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
-// sendCSV sends a CSV file. The first row has the names of the columns. The file name is fileNamePrefix, followed by the date and .csv.
+// sendCSV sends a CSV file. The first row has the names of the columns. The file name is fileNamePrefix, followed by the date and .csv. It
+// begins with "made-up-" if the sandbox has made up the numbers.
 func (v *visit) sendCSV(fileNamePrefix string, rows [][]string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	if err := w.WriteAll(rows); err != nil {
 		return err
+	}
+	if v.Backend.IsDataMadeUp() {
+		fileNamePrefix = "made-up-" + fileNamePrefix
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
