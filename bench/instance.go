@@ -32,9 +32,10 @@ type instance struct {
 	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large   *organisation // the organisation whose data the requests read
-	small   *organisation // an organisation with a tenth of the videos of the organisation in the field "large"; nil on SQLite
+	small   *organisation // an organisation that has a tenth as many videos as the organisation in the field "large"; nil on SQLite
 	changed *organisation // the organisation whose data the benchmark changes
-	// others has further organisations. Each of them has as many videos as the organisation in the field "changed". On SQLite, others is empty.
+	// The list "others" contains the remaining organisations. Each organisation in the list has as many videos as the organisation in the field
+	// "changed". On SQLite, the list is empty.
 	others []*organisation
 }
 

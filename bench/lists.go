@@ -10,7 +10,7 @@ import (
 
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
-	name  string // which videos the list has, or how they are ordered, such as "videos of a username"
+	name  string // description of the list, such as "videos of a username" or "videos by latest_views"
 	query string // query string of the request, without the query parameter "limit"
 	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation
@@ -65,9 +65,9 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases returns the cases for pages of lists of videos. A page is compared with COPY of the same rows, with the same page ordered by
-// created_at, or with the first page of the list.
-func listCases(b *bench) []benchCase {
+// videoListCases returns the cases that request pages of lists of videos. Each case compares one page with COPY of the same rows, with the
+// same page ordered by created_at, or with the first page of the list.
+func videoListCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {

@@ -108,7 +108,7 @@ func run(ctx context.Context, o options) error {
 // cases returns all cases of the benchmark. A case compares two ways to do some work.
 func (b *bench) cases() []benchCase {
 	var all []benchCase
-	for _, group := range []func(*bench) []benchCase{listCases, historyCases, bulkCases, collectorCases, layerCases, growthCases, sqliteCases, peerCases} {
+	for _, group := range []func(*bench) []benchCase{videoListCases, historyCases, bulkCases, collectorCases, layerCases, growthCases, sqliteCases, peerCases} {
 		all = append(all, group(b)...)
 	}
 	return all

@@ -100,11 +100,11 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt prepares the next fetch of a target after an attempt has ended. In the outcome, Route becomes the source that the next fetch
-// asks first, and Answers becomes the answers of the sources that the next fetch skips.
+// endAttempt chooses the source for the next fetch of the target and stores the name of the source in o.Route. The chosen source is the
+// first one that serves the target and is not skipped.
 //
-// The next fetch skips a source whose answer has one of the skipClasses, if the answer is then less than a week old. If all sources meet
-// this condition, the next fetch skips none.
+// A source is skipped if its answer in the ended attempt has one of the skipClasses and will be less than a week old at the next fetch. The
+// answers of the skipped sources are stored in o.Answers. If all sources would be skipped, endAttempt skips none.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

@@ -173,7 +173,7 @@ func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T)
 	require.Equal(t, []int64{2, 50}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows ORDER BY win"))
 }
 
-func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.T) {
+func TestBudget_isNotPausedIfACallNeedsMoreThanTheRemainingUnits(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fetches := 0
@@ -186,7 +186,7 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 		require.Empty(t, b.pauses(), "the remaining units must stay available to other calls")
 		require.EqualValues(t, 51, b.usedUnits())
 		db.Clock.Advance(time.Minute)
-		require.False(t, b.claimAndFetch(), "the target must not be due again after one minute")
+		require.False(t, b.claimAndFetch(), "one minute later, the target must not be due")
 		for range 3 {
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.claimAndFetch())
@@ -221,7 +221,7 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	require.EqualValues(t, 2, b.usedUnits())
 }
 
-func TestBudget_callThatNeedsMoreThanTheLimitGetsFewerUnits(t *testing.T) {
+func TestBudget_reservesAtMostItsRemainingUnitsForACall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
 		"a budget without spent units": {0, 300}, "a budget of which a third is spent": {100, 200},

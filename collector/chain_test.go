@@ -100,7 +100,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.trackVideos("https://www.tiktok.com/@/video/" + otherAccount)
 		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
@@ -111,7 +111,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		})
 		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
 		before := w.callCount("tiktok_display")
-		w.sendControl(http.MethodDelete, "/_control/faults", nil)
+		w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
 		w.waitForCounts(tracked)
 		require.Equal(t, before, w.callCount("tiktok_display"), "a source must not be asked again after it refused the video")
@@ -128,7 +128,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		handle := w.sandbox.TikTokAccount()
 		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("ensembledata")...)...)
 		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API learns the id of the authorized account
-		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
@@ -137,7 +137,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
-		w.sendControl(http.MethodDelete, "/_control/faults", nil)
+		w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
 		w.waitForAccountFetch(ref, 0)
 	})
@@ -167,7 +167,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("no second source, and a link with a confirmed handle", func(t *testing.T) {
+	t.Run("a link with a confirmed handle, and no second source", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
 		c := newHandleTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displayAPISource()} })

@@ -143,7 +143,7 @@ func (c *Collector) Run(ctx context.Context) error {
 // prepareRun ends each pause whose cause was a refused credential. It then publishes the routes and writes the first heartbeat, which lists
 // what the sources can fetch.
 func (c *Collector) prepareRun(ctx context.Context) error {
-	if err := c.quota.ResetAtStart(ctx, c.Sources); err != nil {
+	if err := c.quota.ResetRefusals(ctx, c.Sources); err != nil {
 		return err
 	}
 	if err := c.publishRoutes(ctx); err != nil {
@@ -179,8 +179,8 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a source to targets that have none, because
-// they were tracked while publishRoutes was running. writeHeartbeat returns an error if it takes longer than deadAfter.
+// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a source to each target that has none. Such
+// targets were tracked while publishRoutes was running. writeHeartbeat returns an error if it takes longer than deadAfter.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()

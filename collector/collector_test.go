@@ -173,8 +173,8 @@ func (w *testSystem) waitForLog(parts ...string) {
 	})
 }
 
-// sendControl sends a request to the sandbox's control interface, which sets faults and reports the received calls.
-func (w *testSystem) sendControl(method, path string, body any) *http.Response {
+// callControlInterface sends a request to the sandbox's control interface, which sets faults and reports the received calls.
+func (w *testSystem) callControlInterface(method, path string, body any) *http.Response {
 	w.t.Helper()
 	content, err := json.Marshal(body)
 	require.NoError(w.t, err)
@@ -286,7 +286,7 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 	})
 }
 
-func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
+func TestCollector_keepsTheAuthorOfAVideoIfOnlyCountsAreRequested(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

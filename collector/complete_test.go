@@ -49,7 +49,7 @@ func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
+		w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
 		tracked, correct := w.trackReelWithoutLength()
 		w.startCollectorWith(append(w.metaSources(), w.newSources("ensembledata")...)...)
 		w.waitForCounts(tracked)

@@ -133,7 +133,7 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	countedUntil := start // a call adds only its time after countedUntil to inFlight, so that two overlapping calls are not counted twice
+	countedUntil := start // the time before countedUntil is ignored, so that the overlap of two calls is not counted twice
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
@@ -289,7 +289,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
-			return waitResult{err: errors.New("the video of the single link must have counts after three minutes")}
+			return waitResult{err: errors.New("the video has no counts three minutes after it was tracked")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
 			return waitResult{err: err}

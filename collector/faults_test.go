@@ -64,7 +64,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			w := newTestSystem(t, storetest.New(t, "sqlite"))
 			w.startFastClock()
 			c.body["source"] = c.source
-			w.sendControl(http.MethodPut, "/_control/faults", c.body)
+			w.callControlInterface(http.MethodPut, "/_control/faults", c.body)
 			w.startCollector("ensembledata", "meta")
 			p, prefix := link.YouTube, "https://www.youtube.com/watch?v="
 			switch c.source {
@@ -82,7 +82,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
 				require.Nil(t, w.video(tracked[0]).LatestViews, "counts must not be stored while the source fails")
 			}
-			w.sendControl(http.MethodDelete, "/_control/faults", nil)
+			w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
 			v := w.video(tracked[0])
 			correct, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
@@ -104,7 +104,7 @@ func (w *testSystem) callCount(source string) int {
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
-	require.NoError(w.t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(w.t, json.NewDecoder(w.callControlInterface(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	return calls[source].Calls
 }
 
@@ -118,11 +118,11 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	before := *w.video(tracked[0]).LatestViews
 	require.Positive(t, before)
 
-	w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
+	w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
 	w.db.Clock.Advance(36 * time.Hour)
 	w.waitForLog("held back", "hundredth")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
-	w.sendControl(http.MethodDelete, "/_control/faults", nil)
+	w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
 	w.waitUntil("the stored views must grow", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
@@ -176,7 +176,7 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 		Batches  [][]string     `json:"batches"`
 		ByMethod map[string]int `json:"by_method"`
 	}
-	require.NoError(t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(t, json.NewDecoder(w.callControlInterface(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	asked := map[string]int{}
 	for _, b := range calls["youtube"].Batches {
 		for _, id := range b {

@@ -35,8 +35,8 @@ func (c *Collector) prepareTarget(t queue.Target, now time.Time) source.Target {
 // search is the state of the search for one video at a source that needs the handle of the video's account. Each call tries one of the known
 // handles.
 type search struct {
-	tried     []string       // the handles in callers' links that were tried; "" for a link without a handle
-	confirmed *source.Result // result of the call with the confirmed handle; nil if there was no such call, or if that call found the video
+	tried     []string       // the claimed handles that were tried without success; "" stands for a link without a handle
+	confirmed *source.Result // result of the call with the confirmed handle, if this call did not find the video; otherwise nil
 }
 
 // searchesByID maps the external id of each video of a batch to the search for this video.

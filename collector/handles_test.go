@@ -84,7 +84,7 @@ func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // counts with shares come from the insights of the authorized account, and can differ from the public counts
+	if v.LatestShares == nil { // if shares are stored, the views can come from the account's insights and differ from the public views
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)
@@ -123,7 +123,7 @@ var byHandle = map[string]handlesCase{
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// reelOfAuthorizedAccount returns the id of a reel of the Instagram account that has authorized the source of the Graph API.
+// reelOfAuthorizedAccount returns the id of an Instagram reel. The reel belongs to the account whose access token the tests use.
 func (w *testSystem) reelOfAuthorizedAccount() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
@@ -132,7 +132,7 @@ func (w *testSystem) reelOfAuthorizedAccount() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"a link with the wrong handle, a fetch, a link with the correct handle": 0, "a link with the wrong handle, a link with the correct handle": 1, "a link with the correct handle, a link with the wrong handle": 2} {
+		for order, honestFirst := range map[string]int{"first a link with the wrong handle, then a fetch, then a link with the correct handle": 0, "first a link with the wrong handle, then a link with the correct handle": 1, "first a link with the correct handle, then a link with the wrong handle": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -153,7 +153,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 						honest = c.newTenant(s.link(correct.Account.Handle, id))
 						c.newTenant(s.link("natgeo", id))
 					}
-					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "each organisation must see the handle in its own link")
+					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "the organisation must see the handle from its own link")
 					c.fetchUntilCountsAreCorrect(2, honest)
 				})
 			})

@@ -47,16 +47,17 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers in an answer to n. If an account is fetched for the first time, the collector cannot detect
-// that n is wrong. So forgeFollowers records n as an undetectable number of the account "unfetched".
-func forgeFollowers(n int64) tamperFunc {
+// falsifyFollowers sets every number of followers in an answer to n. At the first fetch of an account, the collector cannot detect that n
+// is wrong. So falsifyFollowers records n in tampering.forged, under the key "unfetched".
+func falsifyFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
 		b.addForgedCount("unfetched", n)
 	}
 }
 
-// setTexts sets each JSON member with one of the names to the given text, if the value of the member is a string.
+// setTexts returns a tamperFunc that replaces texts in an answer. It replaces the value of each JSON member whose name is in names, if the
+// value is a string.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decodedBody(), func(key string, v any) any {
@@ -91,8 +92,8 @@ func accountScenarios() []accountScenario {
 	}
 	add(
 		accountScenario{name: "null instead of the followers", tamper: setFollowers(jsonNull), known: "ok", unfetched: "ok"},
-		accountScenario{name: "zero followers", tamper: forgeFollowers(0), known: heldBack, unfetched: "ok"},
-		accountScenario{name: "a single follower", tamper: forgeFollowers(1), known: heldBack, unfetched: "ok"},
+		accountScenario{name: "zero followers", tamper: falsifyFollowers(0), known: heldBack, unfetched: "ok"},
+		accountScenario{name: "a single follower", tamper: falsifyFollowers(1), known: heldBack, unfetched: "ok"},
 		accountScenario{name: "a script in the bio", tamper: setTexts("<script>alert(1)</script>", "bio", "biography", "about", "signature", "description", "bio_description"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "a javascript: link", tamper: setTexts("javascript:alert(1)", "website", "external_url", "link", "bioLink"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "NUL in the names", tamper: setTexts("a\x00b", "display_name", "nickname", "full_name", "title"), known: "ok", unfetched: "ok"})

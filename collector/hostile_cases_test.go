@@ -28,7 +28,7 @@ type scenario struct {
 	// If bothKnown is true, the platform changes its answers about the videos "known" and "unaffected". If bothKnown is false, the platform
 	// changes its answers about "known" and "unfetched". See outcomes.
 	bothKnown  bool
-	otherCalls bool          // if true, the platform changes only answers that are not about videos, such as an answer with an access token
+	otherCalls bool          // if true, answers about videos stay unchanged, and other answers are changed, such as an answer with an access token
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
@@ -136,8 +136,8 @@ func plausibleCountScenarios() []scenario {
 		{name: "a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes swapped with comments", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "two thirds of the correct views", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
-		{name: "three more than the correct views", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
+		{name: "two thirds of the correct views", tamper: falsifyCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
+		{name: "three more than the correct views", tamper: falsifyCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 

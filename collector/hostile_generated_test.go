@@ -173,14 +173,14 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
-		g.recordChange("values of the members %s.%s and %s swapped", key, one, other)
+		g.recordChange("object %q: values of the members %q and %q swapped", key, one, other)
 		return o, true, true
 	}
 	return nil, false, false
 }
 
-// maySwap returns true if the generator may swap the values of two JSON members: the views and another count, or two values that are not
-// counts. Other counts must not be swapped with each other, because the collector cannot detect such a swap.
+// maySwap returns true if the generator may swap the values of two JSON members. Either neither member is a count, or both are counts and
+// one of them is the views. The collector cannot detect a swap of two other counts, such as likes and comments.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
@@ -234,13 +234,13 @@ func (g *generator) invalidValue(key string) any {
 		-7, rawText("-0"), rawText("1.5"), rawText("1e3"), rawText("1e400"), rawText("9223372036854775807"), rawText("99999999999999999999"), rawText("NaN"), rawText("Infinity"), rawText("'7'"), rawText("007"),
 		rawText(`"\ud800"`), rawText("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
 		rawText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), rawText(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
-	if g.isCount("views", key) || !g.isCountMember(key) {
+	if g.isCount("views", key) || !g.isNameOfCount(key) {
 		values = append(values, 0, "0")
 	}
 	return values[g.rng.IntN(len(values))]
 }
 
-func (g *generator) isCountMember(memberName string) bool {
+func (g *generator) isNameOfCount(memberName string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, memberName) })
 }
 
@@ -301,7 +301,7 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 				t.Parallel()
 				h := newHostileTest(t, "sqlite", l)
 				for n := i; n < *hostileCount; n += len(all) * answersPerRun {
-					h.sendGeneratedAnswers(t, c, n, len(all))
+					h.fetchGeneratedAnswers(t, c, n, len(all))
 				}
 			})
 		}
@@ -313,9 +313,9 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 }
 
-// sendGeneratedAnswers fetches three videos up to answersPerRun times. Each fetch gets another randomly changed answer: answer n, then
-// n+step, n+2*step and so on.
-func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) {
+// fetchGeneratedAnswers repeatedly fetches three videos, at most answersPerRun times. Each time, the platform sends a different generated
+// answer. The numbers of these answers are n, n+step, n+2*step and so on.
+func (h *hostileTest) fetchGeneratedAnswers(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.beginScenario(t)
 	defer r.endScenario()
@@ -361,13 +361,13 @@ func (c *tally) reportText() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Generated hostile answers
 
-%[1]smake hostile%[1]s writes this page. It changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
+%[1]smake hostile%[1]s writes this page. The command changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
 swapped, lists in another order, invalid bytes, other status codes. Each changed answer passes over HTTP through the real source, collector and store.
 
 The run requires the following of all videos:
 
 - Every number in the database is a number that the platform had for this video at the time of the fetch.
-- One answer never marks a video as gone.
+- A single answer is never enough to mark a video as gone.
 - Every video has correct numbers again after the platform answers correctly.
 
 Seed %[2]d. Each of the %[3]d changed answers is sent for two targets: a video that already has numbers, and a new video. There were 0 crashes and 0 wrong numbers. The table counts the outcomes of the %[4]d targets:

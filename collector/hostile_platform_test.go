@@ -52,7 +52,7 @@ type tampering struct {
 	tamperedIDs    []string // the changed answers are about these videos (ids) or accounts (ids and handles)
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, only answers that are not about tamperedIDs are changed, such as an answer with an access token
+	otherCalls     bool     // if true, answers about tamperedIDs stay unchanged, and other answers are changed, such as an answer with an access token
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
@@ -87,7 +87,7 @@ type response struct {
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc is a function that changes the answer s of the platform. b contains the ids of the affected videos or accounts.
+// tamperFunc changes s, an answer of the platform. b contains the ids of the affected videos or accounts.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly at first, and a collector that fetches from it.

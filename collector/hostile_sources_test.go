@@ -59,15 +59,15 @@ func testedSources() []testedSource {
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comments_count"}}},
 		{name: "facebook", platform: link.Facebook, source: (*hostileTest).facebookSource, singleCalls: true, listCalls: true,
 			counts: map[string][]string{"views": {"views"}, "likes": {"likes.summary.total_count"}, "comments": {"comments.summary.total_count"}}},
-		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts, listCalls: true},
-		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
-		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, singleCalls: true, listCalls: true},
-		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
-		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), singleCalls: true, listCalls: true,
+		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorConstructor("ensembledata"), counts: awemeCounts, listCalls: true},
+		{name: "ensembledata instagram", platform: link.Instagram, source: vendorConstructor("ensembledata"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorConstructor("scrapecreators"), counts: awemeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorConstructor("scrapecreators"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorConstructor("scrapecreators"), singleCalls: true, listCalls: true,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}},
-		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"), rounds: true,
+		{name: "apify tiktok", platform: link.TikTok, source: vendorConstructor("apify"), rounds: true,
 			counts: map[string][]string{"views": {"playCount"}, "likes": {"diggCount"}, "comments": {"commentCount"}, "shares": {"shareCount"}, "bookmarks": {"collectCount"}}},
-		{name: "apify instagram", platform: link.Instagram, source: vendorSource("apify"), noAccounts: true,
+		{name: "apify instagram", platform: link.Instagram, source: vendorConstructor("apify"), noAccounts: true,
 			counts: map[string][]string{"views": {"videoPlayCount"}, "likes": {"likesCount"}, "comments": {"commentsCount"}}},
 	}
 }
@@ -108,7 +108,7 @@ func (h *hostileTest) facebookSource() source.Source {
 	return s
 }
 
-func vendorSource(name string) func(h *hostileTest) source.Source {
+func vendorConstructor(name string) func(h *hostileTest) source.Source {
 	return func(h *hostileTest) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)

@@ -51,9 +51,9 @@ func reformatCounts(formatCount func(n int64) any, countNames ...string) tamperF
 	}
 }
 
-// forgeCounts replaces each named count of the tampered videos in an answer by the result of a function. It records these wrong values,
+// falsifyCounts replaces each named count of the tampered videos in an answer by the result of a function. It records these wrong values,
 // because the collector cannot detect them.
-func forgeCounts(replacement func(n int64) int64, countNames ...string) tamperFunc {
+func falsifyCounts(replacement func(n int64) int64, countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(id, name string, at object, key string) {
 			n, err := strconv.ParseInt(scalarText(at[key]), 10, 64)

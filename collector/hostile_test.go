@@ -75,7 +75,7 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latestCounts(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	// The next fetch of all videos requests only counts, so that one call can fetch several videos.
+	// In the next fetch, the videos need only counts. So one call can request several videos.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	if !h.testedSource.countsOnly {
 		run.trackVideosAt(1)
@@ -195,7 +195,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	r.t.Helper()
 	at := r.target(index)
 	said := at.detail
-	if at.attempts == 0 { // no failed attempt is counted, so the video is not the cause of the failure
+	if at.attempts == 0 { // if no failed attempt is counted, the stored detail is not about the video
 		said = ""
 	}
 	class, failure := r.logged.findClasses(r.videos[index].ID, said)

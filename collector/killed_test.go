@@ -72,7 +72,7 @@ const workerVariable = "REELTALLY_TEST_COLLECTOR"
 func TestMain(m *testing.M) {
 	if config := os.Getenv(workerVariable); config != "" {
 		var w workerConfig
-		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.runCollector()); err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped while it starts returns context.Canceled
+		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.runCollector()); err != nil && !errors.Is(err, context.Canceled) { // runCollector returns context.Canceled if SIGTERM arrives during the start
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -277,7 +277,7 @@ func (k *killTest) stopCollectors() {
 		<-p.done
 		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(k.t, ok)
-		// A collector process that has just started may not handle SIGTERM yet. The signal then ends the process.
+		// If a process has not installed its handler for SIGTERM yet, the signal ends the process.
 		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }

@@ -62,9 +62,10 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after the result r, which has no numbers:
+// needsNextSource returns true if the next source must be asked after the result r, which has no numbers. One of these conditions is
+// enough:
 //   - The class of r is in lastingClasses, so a retry would not help.
-//   - The call failed or the source is paused, and an organisation waits for the target.
+//   - An organisation waits for the target, and either the call failed or the source is paused.
 //   - The source is paused so long that the fetch would be late by more than half of the target's interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	lasting := slices.Contains(lastingClasses, r.Class)
@@ -109,7 +110,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	case suspicion != nil:
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: "The newest counts are held back until they are confirmed: " + suspicion.Why, Attempted: true}
-		o.NextAt = store.InstantOf(schedule.FetchTimeAfter(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+		o.NextAt = store.InstantOf(schedule.NextFetchTime(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
 		return o
 	case r.Facts != nil:
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
@@ -203,7 +204,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	if r.Class == source.Restricted {
 		o.NotSafe = new(true)
 	}
-	o.NextAt = store.InstantOf(schedule.FetchTimeAfter(t, delay, now))
+	o.NextAt = store.InstantOf(schedule.NextFetchTime(t, delay, now))
 	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
 	w.endAttempt(&o, a, lasting...)
 	return o

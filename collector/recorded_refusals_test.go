@@ -20,9 +20,9 @@ import (
 type cause string
 
 const (
-	ofTarget  cause = "the target is the cause"               // a refusal with this cause never pauses the source
-	ofSource  cause = "the key or the quota is the cause"     // the first refusal with this cause pauses the source or its budget
-	undecided cause = "the cause is the target or the source" // the answer does not show the cause; after two refused targets, the source is paused
+	ofTarget  cause = "the target is the cause"                      // a refusal with this cause never pauses the source
+	ofSource  cause = "the key or the quota is the cause"            // the first refusal with this cause pauses the source or its budget
+	undecided cause = "either the target or the source is the cause" // the answer does not show the cause; after two refused targets, the source is paused
 )
 
 // recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
@@ -171,8 +171,8 @@ func (c *videoSet) refuseVideos(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWithStatus(r.status, r.body)})
 }
 
-// idsFetchedNow returns the ids of the videos that were fetched successfully at the current time of the test's clock.
-func (c *videoSet) idsFetchedNow(ids []string) []string {
+// justFetchedIDs returns the ids of the videos that were fetched successfully at the current time of the test's clock.
+func (c *videoSet) justFetchedIDs(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
@@ -208,7 +208,7 @@ func (c *videoSet) resetCallCount() int {
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
-	require.NoError(c.t, json.NewDecoder(c.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(c.t, json.NewDecoder(c.callControlInterface(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	sum := 0
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
@@ -216,7 +216,7 @@ func (c *videoSet) resetCallCount() int {
 	if sum == 0 { // the sandbox counts calls to the Graph API under the name of the platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
-	c.sendControl(http.MethodDelete, "/_control/calls", nil)
+	c.callControlInterface(http.MethodDelete, "/_control/calls", nil)
 	return sum
 }
 
@@ -248,8 +248,8 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 					}
 					c.fetchDueTargets()
 					require.Empty(t, c.activePauses(), h.logged)
-					require.Equal(t, c.good, c.idsFetchedNow(c.good), "%s", h.logged)
-					require.NotContains(t, c.idsFetchedNow(c.bad), c.bad[0])
+					require.Equal(t, c.good, c.justFetchedIDs(c.good), "%s", h.logged)
+					require.NotContains(t, c.justFetchedIDs(c.bad), c.bad[0])
 					if r.cause == ofTarget {
 						return
 					}
@@ -301,7 +301,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					}
 					c.fetchDueTargets()
 					require.Empty(t, c.activePauses(), h.logged)
-					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all videos that are not refused must be fetched without delay: %s", h.logged)
+					require.Equal(t, c.good, c.justFetchedIDs(c.good), "all videos that are not refused must be fetched without delay: %s", h.logged)
 					calls[refused] = c.resetCallCount()
 					c.endTest()
 					h.restartCollector(10 * time.Second)

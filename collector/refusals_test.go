@@ -341,7 +341,7 @@ func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 			s.db.Clock.Advance(10 * time.Minute)
 			s.makeTargetsDue(s.ids...)
 			s.fetchDueTargets(s.Collector)
-			require.Equal(t, asked+1, s.callCount(), "a batch must not be divided again if the source has answered no call since the last refusal")
+			require.Equal(t, asked+1, s.callCount(), "the next batch must be requested by a single call, without a division")
 			require.Equal(t, class, s.pauseClass())
 		})
 	}

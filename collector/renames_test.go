@@ -17,7 +17,7 @@ const newHandle = "quite.another"
 // renameAccount changes the handle of an account on its platform to newHandle. If otherAccount is true, another account then gets the old handle.
 func (w *testSystem) renameAccount(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
-	w.sendControl(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "new_handle": newHandle, "reuse": otherAccount})
+	w.callControlInterface(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "new_handle": newHandle, "reuse": otherAccount})
 }
 
 // newOrganisation returns a copy of the test's system with a new organisation. The copy has the same database and sandbox.

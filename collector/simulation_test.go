@@ -162,7 +162,7 @@ func newSimulation(t *testing.T, db *storetest.DB, collectorClock simulationCloc
 	return s
 }
 
-// newCollector returns a started collector with the given budgets. dailyLimits has the number of units that each budget allows a day.
+// newCollector starts a collector with the given budgets and returns it. dailyLimits maps the key of each budget to its units per day.
 func (s *simulation) newCollector(dailyLimits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = dailyLimits
@@ -278,7 +278,7 @@ func (s *simulation) fetchDueTargets(c *collector.Collector, day *simulatedDay) 
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.scheduled { // if a due target was not fetched, its fetch was deferred: read its new scheduled time, too
+	for id, p := range s.scheduled { // if a due target was not fetched, it has a new scheduled time, which is read below
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -400,6 +400,6 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	require.Positive(t, fetches)
 	require.Zero(t, late, "all %d fetches must be on time", fetches)
 	require.Positive(t, s.days[shortTo-1].throttle, "Instagram's videos must be throttled while the budget is too small")
-	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
-	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")
+	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, `the lane "premium" must not be throttled`)
+	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, `the lane "free" must be throttled`)
 }

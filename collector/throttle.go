@@ -68,7 +68,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		of = schedule.FitThrottles(c.needsOfGroups(demand, now), supply, c.Intervals)
+		of = schedule.FindSmallestThrottles(c.computeNeeds(demand, now), supply, c.Intervals)
 		for g, s := range of {
 			if s != c.currentThrottle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
@@ -98,9 +98,9 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needsOfGroups returns one Need for each group of targets (all videos or all accounts of one platform). A Need says how many targets of
-// the group are in the queue, and what the fetch of one target costs.
-func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []schedule.Need {
+// computeNeeds returns one Need for each group of targets (all videos or all accounts of one platform). A Need says how many targets of the
+// group are in the queue, and what the fetch of one target costs.
+func (c *Collector) computeNeeds(targetCounts []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range targetCounts {
 		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
@@ -115,9 +115,9 @@ func (c *Collector) needsOfGroups(targetCounts []queue.Demand, now time.Time) []
 	return needs
 }
 
-// costsOfFetch returns how many units a source spends to fetch the sample. The result has one map for each plan of the sources
-// (Source.Plan), in the order in which the plans are tried. Each map contains the units by budget key. The units of a call are divided
-// equally among its targets.
+// costsOfFetch returns how many units it costs to fetch the sample. Each map in the result describes one plan of a source (see
+// Source.Plan): its keys are budget keys, its values are units. The maps have the order in which the plans are tried. The units of a call
+// are divided by the number of targets that one call can request.
 func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

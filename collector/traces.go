@@ -32,7 +32,7 @@ func (w *worker) callSource(ctx context.Context, batch []source.Target) (replies
 		attribute.String("reeltally.platform", string(batch[0].Platform)), attribute.String("reeltally.kind", string(batch[0].Kind)),
 		attribute.Int("reeltally.targets", len(batch)))
 	defer func() {
-		for class, n := range countClasses(replies) {
+		for class, n := range targetCountsByClass(replies) {
 			span.SetAttributes(attribute.Int("reeltally.results."+class, n))
 		}
 		tracing.End(span, err)
@@ -40,9 +40,9 @@ func (w *worker) callSource(ctx context.Context, batch []source.Target) (replies
 	return w.quota.Call(ctx, w.source, batch)
 }
 
-// countClasses returns the number of targets of each class in the replies of a call. The targets of a batch that must be divided are
+// targetCountsByClass returns the number of targets of each class in the replies of a call. The targets of a batch that must be divided are
 // counted as "divided". Targets that got no answer because the collector is stopping are counted as "stopped".
-func countClasses(replies []quota.Reply) map[string]int {
+func targetCountsByClass(replies []quota.Reply) map[string]int {
 	n := map[string]int{}
 	for _, reply := range replies {
 		switch {

@@ -53,7 +53,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 	})
 }
 
-func TestUpkeep_deletesExpiredIdempotencyKeysAndShortLinks(t *testing.T) {
+func TestUpkeep_deletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

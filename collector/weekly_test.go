@@ -22,7 +22,7 @@ func (w *testSystem) callCountForVideo(source, id string) (calls int) {
 	var log map[string]struct {
 		Batches [][]string `json:"batches"`
 	}
-	require.NoError(w.t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&log))
+	require.NoError(w.t, json.NewDecoder(w.callControlInterface(http.MethodGet, "/_control/calls", nil).Body).Decode(&log))
 	for _, ids := range log[source].Batches {
 		if slices.Contains(ids, id) {
 			calls++

@@ -21,7 +21,7 @@ func listDocuments(t *testing.T) []string {
 	return pages
 }
 
-func TestDocuments_nameTestsThatExist(t *testing.T) {
+func TestDocuments_mentionOnlyExistingTests(t *testing.T) {
 	t.Parallel()
 	all, _ := allTests()
 	exists := map[string]bool{"TestMain": true}

@@ -42,7 +42,7 @@ const coverageIntro = `# Requirements and their tests
 ` +
 	"`go test ./docs -update` writes this page. " +
 	"A test fails if the page is out of date, or if a requirement has no test. " +
-	"The requirements are in `docs/testdata/spec_rows.csv`.\nThe requirements of sections 2 to 8 are from the specification, whose section 6 has none. The requirements from 11.1 on are additions. " +
+	"The requirements are in `docs/testdata/spec_rows.csv`.\nThe requirements of sections 2 to 8 are from the specification. Section 6 of the specification has no requirements. The requirements from 11.1 on are additions. " +
 	"If the specification leaves something open, the row says so. " +
 	"A comment above\neach test lists the requirements that the test checks: `// Requirements in docs/coverage.md: 4.2-07, 4.2-08`.\n"
 

@@ -51,8 +51,8 @@ type testFunc struct {
 // requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// allTests returns all test functions and fuzz targets of the repository. The returned faults are error messages: one
-// for each list of requirements outside the comment of a test, and one if the repository cannot be read.
+// allTests returns all test functions and fuzz targets of the repository. It also returns an error message for each list of requirements that is not
+// in the comment above a test. If the repository cannot be read, the last message says why.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -74,8 +74,8 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// findTests returns the test functions and fuzz targets of a file. The returned faults are error messages, one for each list of requirements
-// outside the comment of a test.
+// findTests returns the test functions and fuzz targets of a file. It also returns an error message for each list of requirements that is not in the
+// comment above a test.
 func findTests(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -119,7 +119,7 @@ func requirementIDs(g *ast.CommentGroup) (rows []string) {
 // has a number, a file and a function.
 var pathStep = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
-func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
+func TestArchitecture_mentionsOnlyExistingFunctions(t *testing.T) {
 	t.Parallel()
 	steps := pathStep.FindAllStringSubmatch(readDocument(t, "architecture.md"), -1)
 	require.Len(t, steps, 8+12, "architecture.md must list 8 functions for a request and 12 for a fetch")
@@ -138,7 +138,7 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 var storeFunction = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `(?:\\w+\\.)?(\\w+)` \\|")
 
 // If this test fails because a function was renamed or removed, run `make statements`.
-func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
+func TestStatementsPage_mentionsOnlyExistingFunctions(t *testing.T) {
 	t.Parallel()
 	functions := storeFunction.FindAllStringSubmatch(readDocument(t, "evidence/statements.md"), -1)
 	require.Greater(t, len(functions), 200)
@@ -151,7 +151,7 @@ func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
 // match names without a slash.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
-func TestDocuments_nameFilesThatExist(t *testing.T) {
+func TestDocuments_mentionOnlyExistingFiles(t *testing.T) {
 	t.Parallel()
 	pages := append(listDocuments(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
 	for _, folder := range []string{"decisions", "evidence"} {
@@ -170,7 +170,7 @@ func TestDocuments_nameFilesThatExist(t *testing.T) {
 // runPattern matches the pattern of a -run flag in a recipe of the Makefile.
 var runPattern = regexp.MustCompile(`(?m)^\t.* -run '?(\^?Test\w*\$?)\$?`)
 
-func TestMakefile_runsTestsThatExist(t *testing.T) {
+func TestMakefile_runsOnlyExistingTests(t *testing.T) {
 	t.Parallel()
 	all, _ := allTests()
 	for _, m := range runPattern.FindAllStringSubmatch(readDocument(t, "../Makefile"), -1) {

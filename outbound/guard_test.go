@@ -105,7 +105,7 @@ func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, s
 	}, calls
 }
 
-// dialRecorder has a function for Guard.Dial that records the addresses with which it is called. The function never connects and always
+// dialRecorder records the addresses that a Guard dials. Its method recordDial is used as Guard.Dial. recordDial never connects and always
 // returns errRecorded.
 type dialRecorder struct {
 	mu     sync.Mutex

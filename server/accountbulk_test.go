@@ -259,7 +259,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("status 200 if all entries were stopped, although some entries are duplicates", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped; duplicate entries count once", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)

@@ -27,7 +27,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: encodeWith(ToAPIAccount),
+	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: newRowEncoder(ToAPIAccount),
 		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			if isDead {
 				return &store.List[store.Account]{}, nil

@@ -73,7 +73,7 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"median_views":null,"median_views_non_zero":null,"most_viewed":null,"percent_outperform_10x":null,"percent_outperform_25x":null,
 			"total_videos_tracked":0,"total_views":null,"total_likes":null,"total_comments":null,"total_bookmarks":null,"total_shares":null,
 			"last_uploaded_at":null,"label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
-			c.org.ID, id, created, "The first fetch of the account since tracking began is still to come; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
+			c.org.ID, id, created, "The account has not been fetched since tracking began; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
 			created), string(got.body))
 	})
 }
@@ -164,7 +164,7 @@ func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
 		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
 
-		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "an account that was only the author of a video must keep its id when it is tracked")
+		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "the account of a tracked video must keep its id when tracking of the account begins")
 		require.Len(t, c.accounts(""), 1)
 	})
 }

@@ -37,7 +37,7 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 			require.Contains(t, *again.Error, "already")
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
 		})
-		t.Run("collection_ids is null and collection_names is empty, or the reverse", func(t *testing.T) {
+		t.Run("one of collection_ids and collection_names is null, and the other is empty", func(t *testing.T) {
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})

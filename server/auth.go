@@ -25,8 +25,8 @@ type Caller struct {
 
 type callerKey struct{}
 
-// CallerFrom returns the caller that authenticate stored in the context of a request. It panics if the request is not for an operation of
-// the OpenAPI contract, because only operations are authenticated.
+// CallerFrom returns the Caller of a request from the request's context. The middleware Server.authenticate has stored it there. CallerFrom
+// panics if the request is not for an operation of the OpenAPI contract, because only operations are authenticated.
 func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }

@@ -39,7 +39,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	})
 }
 
-func TestToken_schemeBearerCanHaveAnyCaseAndExtraSpaces(t *testing.T) {
+func TestAuthorizationHeader_acceptsBearerInUpperOrLowerCase(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token
@@ -88,7 +88,7 @@ func TestToken_eachKindOfInvalidTokenHasItsOwnErrorCode(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
 		require.NoError(t, err)
 		r.Header["Authorization"] = []string{"Bearer " + c.token, "Bearer " + c.token}
-		resp, err := a.checkedClient().Do(r)
+		resp, err := a.newContractCheckingClient().Do(r)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)

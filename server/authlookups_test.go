@@ -63,9 +63,9 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change
 	return a, lookups
 }
 
-// authenticateFrom calls the HTTP handler directly with GET /authenticate. address is the IP address from which the request appears to
+// sendAuthenticateRequest calls the HTTP handler directly with GET /authenticate. address is the IP address from which the request appears to
 // come. If token is "", the request has no token.
-func (a *app) authenticateFrom(ctx context.Context, address, token string) *httptest.ResponseRecorder {
+func (a *app) sendAuthenticateRequest(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
 	r.Header.Set("X-Forwarded-For", address)
@@ -91,10 +91,10 @@ func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUpsAMinute(t *testin
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, lookups := newAppWithLookUps(t, db, nil)
 		c := a.newCaller(t, store.TierPremium)
-		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
+		require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code)
 		lookups.Store(0)
 		for n := range 1000 {
-			w := a.authenticateFrom(t.Context(), "198.51.100.7", unknownToken(n))
+			w := a.sendAuthenticateRequest(t.Context(), "198.51.100.7", unknownToken(n))
 			if n < 60 {
 				requireCode(t, w, http.StatusUnauthorized, server.CodeTokenUnknown)
 			} else {
@@ -103,14 +103,14 @@ func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUpsAMinute(t *testin
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token must be accepted although the address exceeded its limit")
+				require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token must be accepted although the address exceeded its limit")
 			}
 		}
 		require.LessOrEqual(t, lookups.Load(), int64(60))
 		a.Clock.Advance(time.Second) // the cached valid token expires, so the next request looks it up in the database
-		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
+		require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
-		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address must not affect another address")
+		require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address must not affect another address")
 	})
 }
 
@@ -131,14 +131,14 @@ func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 	} {
 		lookups.Store(0)
 		for n := range 1000 { // the requests use 100 client addresses, so that no address reaches its limit
-			requireCode(t, a.authenticateFrom(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
+			requireCode(t, a.sendAuthenticateRequest(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
 			if n == 499 {
 				a.Clock.Advance(9 * time.Second)
 			}
 		}
 		require.EqualValues(t, 1, lookups.Load(), code)
 		a.Clock.Advance(2 * time.Second)
-		a.authenticateFrom(t.Context(), "203.0.113.1", token)
+		a.sendAuthenticateRequest(t.Context(), "203.0.113.1", token)
 		require.EqualValues(t, 2, lookups.Load(), "the token must be looked up again after ten seconds")
 	}
 }
@@ -160,30 +160,30 @@ func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 200 {
-		w := a.authenticateFrom(t.Context(), "198.51.100.7", "")
+		w := a.sendAuthenticateRequest(t.Context(), "198.51.100.7", "")
 		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "the status must be 429 after 60 requests, but request %d (counted from 0) got status %d", n, w.Code)
 	}
 	require.Zero(t, lookups.Load())
 	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address must be refused without a further call of the rate store")
-	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token must be accepted although the address exceeded its limit")
+	require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code, "a valid token must be accepted although the address exceeded its limit")
 }
 
 func TestTokens_eachAddressCanSendAtMost60UnknownTokensAMinute(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)
-	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
+	require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.1", c.token).Code)
 	lookups.Store(0)
 	n := 0
 	for address := range 200 {
 		for i := range 62 {
 			n++
-			w := a.authenticateFrom(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
+			w := a.sendAuthenticateRequest(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
 			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "the status must be 429 after 60 requests of an address, but request %d (counted from 0) of address %d got status %d", i, address, w.Code)
 		}
 	}
 	require.EqualValues(t, 200*60, lookups.Load())
-	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
+	require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.1", c.token).Code)
 	require.EqualValues(t, 200*60, lookups.Load(), "the valid token must stay cached, without a second look-up")
 }
 
@@ -199,7 +199,7 @@ func TestTokens_concurrentRequestsWithTheSameTokenCauseOneLookUp(t *testing.T) {
 	var ok atomic.Int64
 	for range 20 {
 		calls.Go(func() {
-			if a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code == http.StatusOK {
+			if a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code == http.StatusOK {
 				ok.Add(1)
 			}
 		})
@@ -216,9 +216,9 @@ func TestTokens_lookUpContinuesIfTheCallerDisconnects(t *testing.T) {
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	lookups.beforeEach = cancel
-	a.authenticateFrom(ctx, "198.51.100.7", unknownToken(0))
+	a.sendAuthenticateRequest(ctx, "198.51.100.7", unknownToken(0))
 	lookups.beforeEach = nil
-	requireCode(t, a.authenticateFrom(t.Context(), "198.51.100.7", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
+	requireCode(t, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
 	require.EqualValues(t, 1, lookups.Load(), "the look-up of the disconnected caller must continue, and its result must be used")
 }
 

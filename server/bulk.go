@@ -148,8 +148,8 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets bulkEntry.item in each entry whose link was accepted. trackedItems has the results of tracking, in the order of the
-// accepted links. If two entries belong to the same account, assignItems merges them and reduces the counts in plan.
+// assignItems sets bulkEntry.item of each accepted entry. trackedItems has one item for each accepted entry, in the same order. Entries with
+// the same item are merged into one entry, which the returned plan counts once.
 func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries

@@ -251,7 +251,7 @@ func TestBulkTrackVideos_mentionsTheScheduledUpdateOnlyIfAVideoIsNew(t *testing.
 	require.Contains(t, fmt.Sprint(c.trackVideos(http.StatusOK, videoURLs(1, 61)).Warnings), "scheduled update")
 }
 
-func TestBulkTrackVideos_fetchesAtMostTheConfiguredPreviewAllowance(t *testing.T) {
+func TestBulkTrackVideos_fetchesOneVideoIfPreviewAllowanceIsOne(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
 	c := a.newCaller(t, store.TierPremium)
@@ -298,7 +298,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(videoURL(n)).String())
 		}
 		a.fetch(factsWithViews(100))
-		t.Run("status 200 if all entries were stopped, although some entries are duplicates", func(t *testing.T) {
+		t.Run("status 200 if all entries were stopped; duplicate entries count once", func(t *testing.T) {
 			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)

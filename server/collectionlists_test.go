@@ -224,7 +224,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the response must contain only the first collection of the requested order")
+			require.Equal(t, apple, list.Data[0].ID, "a lower tier must get only one collection: the first one in the requested sort order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

@@ -212,7 +212,7 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // the response of GET does not show the password, so the test expects no difference
+		change(`{"password":"12345678"}`) // GET does not return the password, so its response must stay the same
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)

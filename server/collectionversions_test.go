@@ -51,7 +51,7 @@ func TestUpdateCollection_refusesAnOutdatedETagInIfMatch(t *testing.T) {
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
 				require.NoError(t, err)
 				r.Header = http.Header{"Authorization": {"Bearer " + c.token}, "Content-Type": {"application/json"}, "If-Match": tags}
-				resp, err := a.checkedClient().Do(r)
+				resp, err := a.newContractCheckingClient().Do(r)
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
 				return resp.StatusCode

@@ -36,7 +36,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 			}
 		}
 		page := v.visit("/compare?" + chosen.Encode())
-		require.Len(t, elements(page.parsePage(), "figure"), 1)
+		require.Len(t, findElements(page.parsePage(), "figure"), 1)
 
 		third := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[2].String(), nil).requireStatus(http.StatusOK))
 		added := v.visit("/compare?" + chosen.Encode() + "&link=" + url.QueryEscape(third.AdLink)).requireStatus(http.StatusSeeOther).Header.Get("Location")

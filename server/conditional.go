@@ -178,18 +178,19 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery can replace checkNotModified to save a database query. If the request has no If-None-Match, it does not query
-// the version for the ETag: the first query of the returned Org reads the version. If the request has If-None-Match, or if the tier does not
-// show metrics, it calls checkNotModified.
+// checkConditionInFirstQuery does the same as checkNotModified, but usually with one database query less. It does not query the version of
+// the organisation's data: the first query of the returned Org reads the version. This first query must also read the data. Otherwise, the
+// ETag could be newer than the data.
 //
-// The first query must also read the data. Otherwise, the ETag could be newer than the data.
+// If the request has the header If-None-Match, or if the tier does not show metrics, checkConditionInFirstQuery calls checkNotModified
+// instead.
 func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	inputs, err := s.etagInputs(caller, operation, request) // call etagInputs before the data is read: if a new day begins between the two calls, the ETag must be that of the old day
+	inputs, err := s.etagInputs(caller, operation, request) // called before the data is read: if a new day begins during the request, the ETag must contain the old day
 	if err != nil {
 		return nil, err
 	}

@@ -286,7 +286,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// findInternalText returns one of internalTexts that occurs in the body. It returns "" if none of them occurs.
+// findInternalText searches the body for the texts in internalTexts. It returns a text that it has found, or "" if it has found none.
 func findInternalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {

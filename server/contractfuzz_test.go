@@ -205,14 +205,14 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
 	f.tally.countResponse(f.t, r.op.id, resp.StatusCode, elapsed)
-	if fault := r.statusFault(resp); fault != "" {
+	if fault := r.explainWrongStatus(resp); fault != "" {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, fault, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
 	return resp, body
 }
 
-// statusFault returns the reason why the status of a response is wrong, or "" if the status is the expected one.
-func (r *generatedRequest) statusFault(resp *http.Response) string {
+// explainWrongStatus returns the reason why the status of a response is wrong, or "" if the status is the expected one.
+func (r *generatedRequest) explainWrongStatus(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
 	case status >= http.StatusInternalServerError:

@@ -67,7 +67,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	if err := to.finish(); err != nil {
 		return err
 	}
-	return readRest(decoder, from)
+	return discardRemainingJSON(decoder, from)
 }
 
 // decimalPattern is the pattern of members with a number in a string, such as video_length. A table contains such a member as a number,
@@ -176,12 +176,12 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	return readRest(decoder, from)
+	return discardRemainingJSON(decoder, from)
 }
 
-// readRest reads and discards the JSON after the list, such as the pagination. The operation writes this JSON to a pipe, and would wait
-// forever if readRest did not read it.
-func readRest(decoder *json.Decoder, from io.Reader) error {
+// discardRemainingJSON reads and discards the JSON after the list, such as the pagination. The operation writes this JSON to a pipe, and
+// would wait forever if discardRemainingJSON did not read it.
+func discardRemainingJSON(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
 }
@@ -215,9 +215,9 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnNames returns the sorted column names of a table. The columns are the required members of entrySchema and the members of firstEntry,
-// which is nil if the list is empty. A member with the extension x-column-with also gets a column if the member named by the extension has
-// one.
+// columnNames returns the sorted column names of a table. A member of entrySchema gets a column if the schema requires it, or if firstEntry
+// has it. firstEntry is nil if the list is empty. If the extension x-column-with of a member A names a member B, A also gets a column
+// whenever B is required or in firstEntry.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	hasColumn := func(name string) bool {
 		_, has := firstEntry[name]

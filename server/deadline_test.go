@@ -123,7 +123,7 @@ func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	_, err = a.checkedClient().Do(r)
+	_, err = a.newContractCheckingClient().Do(r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, maxWait, 5*time.Millisecond)
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)

@@ -59,7 +59,7 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 	require.Equal(t, `Idempotency-Key must be a key of visible ASCII characters without spaces, not "a b".`, p.Detail)
 }
 
-func TestContract_describesThePatternsOfRequestsInWords(t *testing.T) {
+func TestContract_explainsEachRegularExpressionInWords(t *testing.T) {
 	t.Parallel()
 	const anyText = `^[^\x00]*$` // the server refuses NUL characters before it checks patterns
 	var requireWords func(name string, s *openapi3.Schema)

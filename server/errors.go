@@ -97,7 +97,7 @@ var codes = [...]CodeInfo{
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
 	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), or its report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
-	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens count until they are deleted, 90 days after their end."},
+	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
 	{CodePasswordRequired, 409, "Password required", "A collection with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
@@ -240,7 +240,7 @@ func toError(err error) *Error {
 		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
 	case errors.As(err, &tokens):
 		return &Error{Code: CodeTooManyTokens, Cause: err, Detail: fmt.Sprintf("Your organisation has %d tokens, and at most %[1]d are allowed. "+
-			"Expired and revoked tokens count until they are deleted, 90 days after their end.", tokens.Limit)}
+			"Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked.", tokens.Limit)}
 	case errors.As(err, &webhooks):
 		return &Error{Code: CodeTooManyWebhooks, Cause: err, Detail: fmt.Sprintf("Your organisation has %d webhooks, and at most %[1]d are allowed.", webhooks.Limit)}
 	case errors.Is(err, store.ErrWebhookDisabled):
@@ -326,8 +326,8 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 }
 
-// withoutNames returns an error for the log. The text of a *store.NotFoundError has the names of the objects, which can be links, so withoutNames
-// replaces it by an error that has only their kind. It returns any other error unchanged.
+// withoutNames returns the error to write to the log. It replaces a *store.NotFoundError by an error that has only the kind of the missing
+// objects. Their names are left out, because a name can be a link. Any other error is returned unchanged.
 func withoutNames(err error) error {
 	if missing, ok := errors.AsType[*store.NotFoundError](err); ok {
 		return fmt.Errorf("no such %s", missing.Kind)

@@ -223,7 +223,7 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// syncBuffer is a bytes.Buffer for log output that is safe for concurrent use.
+// syncBuffer is a bytes.Buffer that is safe for concurrent use. Tests read log output from it.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -265,7 +265,7 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	_, token, err := a.CreateToken(t.Context(), org.ID, "test", scopes, 0)
 	require.NoError(t, err)
 	c := &caller{app: a, t: t, org: org, token: token}
-	raw, err := client.NewClient(a.http.URL, client.WithHTTPClient(a.checkedClient()),
+	raw, err := client.NewClient(a.http.URL, client.WithHTTPClient(a.newContractCheckingClient()),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+c.token)
 			return nil
@@ -275,8 +275,8 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	return c
 }
 
-// checkedClient returns an HTTP client that checks every request and response against the contract.
-func (a *app) checkedClient() *http.Client {
+// newContractCheckingClient returns an HTTP client that checks every request and response against the contract.
+func (a *app) newContractCheckingClient() *http.Client {
 	return &http.Client{Transport: contractTransport{sharedContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -332,7 +332,7 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 			r.Header.Del(headers[i])
 		}
 	}
-	resp, err := a.checkedClient().Do(r)
+	resp, err := a.newContractCheckingClient().Do(r)
 	if err != nil {
 		return response{}, err
 	}

@@ -96,7 +96,7 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 			}
 		}
 	} else if from > to {
-		to = from // startDate is in the future, so the history contains only startDate, a day without data
+		to = from // startDate is in the future, so the period is the single day startDate, and the history is empty
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalidRequest(faults...)

@@ -122,8 +122,8 @@ func TestVideoHistory_marksInterpolatedDaysInTables(t *testing.T) {
 			if i > 0 {
 				require.Contains(t, rows[0], "quality")
 				measured := row[slices.Index(rows[0], "quality")] == "measured"
-				require.Equal(t, measured, row[slices.Index(rows[0], "source")] != "", "%q: only a measured point has a source", query)
-				require.Equal(t, measured, row[slices.Index(rows[0], "fetched_at")] != "", "%q: only a measured point has the time of the fetch", query)
+				require.Equal(t, measured, row[slices.Index(rows[0], "source")] != "", "%q: a point must have a source if it was measured, and no source otherwise", query)
+				require.Equal(t, measured, row[slices.Index(rows[0], "fetched_at")] != "", "%q: a point must have fetched_at if it was measured, and no fetched_at otherwise", query)
 			}
 		}
 		require.Equal(t, want, got, query)

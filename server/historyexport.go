@@ -32,7 +32,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	if page.until == 0 { // the first page; all other pages get the same time from their cursor
+	if page.until == 0 { // page.until is 0 only for the first page; the cursors of later pages contain it
 		page.until = store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
 	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730

@@ -76,5 +76,5 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 			require.Equal(t, hostileResponses[callers[e.URL].RequestCheck].failure, *e.Code, "%q: %s", e.URL, *e.Error)
 		}
 	}
-	internet.RequireOnlyAllowedConnections(t, isPlatforms)
+	internet.RequireNoForbiddenConnection(t, isPlatforms)
 }

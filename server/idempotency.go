@@ -75,7 +75,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, this status makes storeResponseForKey release the key
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
 		stopRenewing := s.renewKey(c, org, op.id, key)
 		defer func() {
 			stopRenewing()
@@ -94,8 +94,8 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// removeSecret returns the response body that is stored for repetitions. If the operation returns a secret, its value is replaced by null.
-// op.secretMember is the name of the member with the secret.
+// removeSecret returns the response body to store for repetitions. The secret in the member op.secretMember is replaced by null. A body
+// without this member is returned unchanged.
 func removeSecret(op *operation, body []byte) ([]byte, error) {
 	if op.secretMember == "" {
 		return body, nil
@@ -123,7 +123,7 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // renewKey renews the lease of an Idempotency-Key until the returned function is called. Without a renewal, a repetition of a long request
-// would run at the same time as the first request. If the server crashes, the renewals end, and a repetition soon continues the request.
+// would run at the same time as the first request. If the server crashes, the lease ends soon, and a repetition can run the operation again.
 func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	var renewals sync.WaitGroup

@@ -98,7 +98,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			if request[2] != nil { // an operation without a request body cannot be sent with a different body
+			if request[2] != nil { // request[2] is another request body; it is nil if the operation has no request body
 				send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 			}
 
@@ -143,7 +143,7 @@ func TestIdempotency_replays404ButNot400Responses(t *testing.T) {
 	bodyWithUnknownParent := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
 	first := send(bodyWithUnknownParent, "l").requireProblem(http.StatusNotFound, server.CodeNotFound)
 	again := send(bodyWithUnknownParent, "l")
-	require.Equal(t, first, again.requireProblem(http.StatusNotFound, server.CodeNotFound), "the replayed problem must contain the request id of the first request")
+	require.Equal(t, first, again.requireProblem(http.StatusNotFound, server.CodeNotFound), "the response to a repeated request must be the stored response, also its request id")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {

@@ -27,7 +27,7 @@ const (
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
-	// lastUseInterval is the minimum time between two writes of a token's last use to the database.
+	// lastUseInterval limits database writes: the time of a token's last use is stored at most once in this interval.
 	lastUseInterval = time.Minute
 )
 

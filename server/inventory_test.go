@@ -50,8 +50,8 @@ const (
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, webhookURL, organisationID}
 
-// kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
-// operations whose path contains "videos". Tests that generate requests fail for a text field without an entry.
+// kindsByField has, for the name of each text field, the kinds of text that the field accepts. The entry "videos link" is for the field
+// "link" of operations whose path contains "videos". If a text field has no entry, the tests with generated requests fail.
 var kindsByField = map[string][]textKind{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
@@ -152,8 +152,8 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. It also creates reports, a token, a webhook and deliveries, and returns their
-// ids. The other items must exist already: call createCallerItems with the same firstNumber first.
+// inventory returns the texts that identify the items of c. Call createCallerItems with the same firstNumber first: it creates the videos,
+// accounts and collections. inventory itself creates the reports, a token, a webhook and its deliveries.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -227,9 +227,9 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. Each text is a changed copy of a text in items, and has nearly the same
-// position as this text in every sort order. oldFirst is the lowest number in the texts of items, and newFirst is the lowest number in the
-// copies. Both numbers have four digits, and their last digits must be equal.
+// unknownItems returns an inventory of items that do not exist. It copies items and changes each text a little, so that the copy has nearly
+// the same position in every sort order. In texts with numbers, the first three digits of oldFirst become those of newFirst. oldFirst and
+// newFirst must have four digits and the same last digit.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

@@ -35,8 +35,8 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. If a retry can succeed, the code is link_unresolved, except
-// for an internal error. The code rate_limited is not used, because the caller did not send too many requests.
+// problem returns the error response for a request that contains only this link. The error code is "internal" if the resolver failed unexpectedly,
+// link_unresolved if a retry can succeed, and f.Code otherwise. It is never rate_limited, because the caller did not send too many requests.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -65,8 +65,8 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// failureForWrongLinkKind returns the failure for a link to an account if the operation needs a link to a video, or the reverse. neededKind
-// is the kind of link that the operation needs.
+// failureForWrongLinkKind returns the failure for a link that leads to an account although the operation needs a video, or to a video
+// although the operation needs an account. neededKind is the kind of link that the operation needs.
 func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
@@ -107,7 +107,7 @@ func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw stri
 }
 
 // parseLinks parses links and returns the results in the order of urls. requiredKind says whether the links must lead to videos or to
-// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. It returns an
+// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. parseLinks returns an
 // error only if the database failed or ctx has ended.
 func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
@@ -179,7 +179,7 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The request continues, because the targets are known. The next request with these short links resolves them again.
+		// Continue with the targets in memory. They were not stored, so the next request must resolve the same short links again.
 		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil
@@ -187,8 +187,8 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 
 // Limits for the number of short links that this server resolves at the same time.
 const (
-	maxResolvesPerOrganisation = 16 // maximum for all requests of one organisation together on this server
-	maxResolves                = 64 // maximum for the requests of all organisations together on this server
+	maxResolvesPerOrganisation = 16 // limit for the short links of one organisation
+	maxResolves                = 64 // limit for the short links of all organisations together
 )
 
 // resolveShortLinksConcurrently resolves short links at the same time. The keys of the result are the canonical forms of the short links. A
@@ -210,7 +210,7 @@ func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link
 	for range min(len(links), maxResolvesPerOrganisation) {
 		workers.Go(func() {
 			for short := range queue {
-				r := s.resolveShortLinkInSlot(ctx, org, short)
+				r := s.resolveShortLinkWithinLimits(ctx, org, short)
 				mu.Lock()
 				results[short.Canonical] = r
 				mu.Unlock()
@@ -221,9 +221,9 @@ func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link
 	return results
 }
 
-// resolveShortLinkInSlot resolves one short link. If the limit maxResolvesPerOrganisation or maxResolves is reached, it first waits. If ctx
-// ends during the wait, the short link fails.
-func (s *Server) resolveShortLinkInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
+// resolveShortLinkWithinLimits resolves one short link. If the limit maxResolvesPerOrganisation or maxResolves is reached, it first waits.
+// If ctx ends during the wait, the short link fails.
+func (s *Server) resolveShortLinkWithinLimits(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
 		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,

@@ -33,8 +33,8 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// versionInFirstQuery is true if the first query of find reads not only rows, but also the version of the organisation's data, from
-	// which the ETag is computed. answerList then calls checkConditionInFirstQuery, and saves a separate query for the version.
+	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data. From this version, answerList
+	// computes the ETag. If versionInFirstQuery is false, answerList needs a separate query for the version.
 	versionInFirstQuery bool
 	// find reads the rows of one page. It returns the rows, or it passes each row to handleRow and returns no rows.
 	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
@@ -294,8 +294,8 @@ func (b *listBuffer) releaseBlocks() {
 	b.blocks = b.blocks[:0]
 }
 
-// encodeWith returns a function for listRequest.encode. The function converts a row to its JSON type and encodes it with encoding/json.
-func encodeWith[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
+// newRowEncoder returns a function for listRequest.encode. The function converts a row to its JSON type and encodes it with encoding/json.
+func newRowEncoder[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
 	return func(out []byte, row *R, view View) ([]byte, error) {
 		encoded, err := json.Marshal(convert(*row, view))
 		return append(out, encoded...), err

@@ -134,7 +134,7 @@ func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *tes
 	})
 }
 
-func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
+func TestLists_moveRowsToTheNextPageIfAPageIsTooLarge(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWith23Videos(t, a)

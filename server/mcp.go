@@ -38,7 +38,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP request of a tool call gets the request id of the request to /mcp
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP request of a tool call keeps this request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.errorStatus != 0 {
@@ -53,7 +53,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 // serveMCP can send an error response in JSON instead.
 type mcpResponse struct {
 	http.ResponseWriter
-	errorStatus int          // status of the error in plain text; 0 if the response is not an error in plain text
+	errorStatus int          // status of an error response in plain text; 0 for any other response
 	reason      bytes.Buffer // error message in plain text; empty if errorStatus is 0
 	started     bool         // true if WriteHeader was called
 }

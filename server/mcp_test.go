@@ -47,7 +47,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *caller) openAssistant() assistant {
 	c.t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: c.app.http.URL + "/mcp", MaxRetries: -1,
-		HTTPClient: &http.Client{Transport: bearer{c.token, c.app.checkedClient().Transport}}}
+		HTTPClient: &http.Client{Transport: bearer{c.token, c.app.newContractCheckingClient().Transport}}}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(c.t.Context(), transport, nil)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = session.Close() })
@@ -250,7 +250,7 @@ const readOnlyCallCount = 17
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.
 type call struct {
 	operation string
-	arguments map[string]any // values by the name of the parameter or body member in the contract
+	arguments map[string]any // the keys are the names of parameters and body members in openapi.yaml
 }
 
 // toolArguments returns the arguments of the MCP tool. It changes the names of parameters to lower case and replaces - by _, so If-Match
@@ -435,7 +435,7 @@ func TestMCP_everyResultSaysWhichMembersAreUntrusted(t *testing.T) {
 		text := strings.Join(textBlocks(t, got), "\n")
 		wanted := untrustedMembers(got.StructuredContent)
 		if len(wanted) == 0 {
-			require.NotContains(t, text, "Other people wrote", call.operation)
+			require.NotContains(t, text, "Other people wrote these members", call.operation)
 			require.Nil(t, got.Meta["reeltally/foreign_text"], call.operation)
 			continue
 		}

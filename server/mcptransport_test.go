@@ -118,7 +118,7 @@ func TestMCP_refusesDNSRebinding(t *testing.T) {
 				"Authorization": "Bearer " + a.newCaller(t, store.TierPremium).token} {
 				r.Header.Set(header, value)
 			}
-			resp, err := a.checkedClient().Do(r)
+			resp, err := a.newContractCheckingClient().Do(r)
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			require.Equal(t, map[bool]int{false: http.StatusForbidden, true: http.StatusOK}[trusted], resp.StatusCode)

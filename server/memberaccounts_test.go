@@ -46,8 +46,8 @@ func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFact
 	}
 }
 
-// memberAccounts returns the decoded response of GET /collections/{collection_id}/accounts.
-func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
+// listCollectionAccounts returns the decoded response of GET /collections/{collection_id}/accounts.
+func (c *caller) listCollectionAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
 	c.t.Helper()
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
@@ -56,7 +56,7 @@ func (c *caller) memberAccounts(collection uuid.UUID, query string) client.Colle
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
-	for _, found := range c.memberAccounts(collection, query).Data {
+	for _, found := range c.listCollectionAccounts(collection, query).Data {
 		names = append(names, found.Username)
 	}
 	return strings.Join(names, ",")
@@ -112,7 +112,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		} {
 			require.Equal(t, want, c.accountNames(id, query), query)
 		}
-		page := c.memberAccounts(id, "")
+		page := c.listCollectionAccounts(id, "")
 		require.Equal(t, client.Pagination{Total: 4, Page: 1, Limit: 100, TotalPages: 1}, page.Pagination)
 		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
 		require.Equal(t, int64(700), *page.Data[2].TotalViews)
@@ -133,32 +133,32 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 					var byPage, byCursor []client.Account
 					cursor := ""
 					for page := 1; page <= 4; page++ {
-						byPage = append(byPage, c.memberAccounts(id, fmt.Sprintf("%s&limit=1&page=%d", query, page)).Data...)
-						got := c.memberAccounts(id, query+"&limit=1"+cursor)
+						byPage = append(byPage, c.listCollectionAccounts(id, fmt.Sprintf("%s&limit=1&page=%d", query, page)).Data...)
+						got := c.listCollectionAccounts(id, query+"&limit=1"+cursor)
 						byCursor = append(byCursor, got.Data...)
 						require.Equal(t, page == 4, got.Pagination.NextCursor == nil)
 						if page < 4 {
 							cursor = "&cursor=" + *got.Pagination.NextCursor
 						}
 					}
-					all := c.memberAccounts(id, query).Data
+					all := c.listCollectionAccounts(id, query).Data
 					require.Equal(t, all, byPage, query)
 					require.Equal(t, all, byCursor, query)
 				}
 			}
 		})
 		t.Run("lower tiers", func(t *testing.T) {
-			next := *c.memberAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
+			next := *c.listCollectionAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierLimited))
 			a.Clock.Advance(time.Second)
-			got := c.memberAccounts(id, "order_by=username&order_direction=asc")
+			got := c.listCollectionAccounts(id, "order_by=username&order_direction=asc")
 			require.Len(t, got.Data, 1)
 			require.Equal(t, "anna", got.Data[0].Username)
 			require.Nil(t, got.Data[0].TotalViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 100, TotalPages: 1}, got.Pagination)
-			require.Empty(t, c.memberAccounts(id, "order_by=username&page=2").Data)
-			require.Empty(t, c.memberAccounts(id, "order_by=username&cursor="+next).Data)
+			require.Empty(t, c.listCollectionAccounts(id, "order_by=username&page=2").Data)
+			require.Empty(t, c.listCollectionAccounts(id, "order_by=username&cursor="+next).Data)
 		})
 	})
 }
@@ -168,7 +168,7 @@ func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id, _ := newCallerWithCollectionAccounts(t, a)
-	next := *c.memberAccounts(id, "limit=1").Pagination.NextCursor
+	next := *c.listCollectionAccounts(id, "limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=5001":                          "limit maximum",
 		"order_by=latest_views":               "order_by enum",

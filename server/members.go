@@ -68,7 +68,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: encodeWith(ToAPIAccount),
+	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(ToAPIAccount),
 		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			query.Window = w
 			return o.ListAccounts(ctx, query)

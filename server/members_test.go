@@ -37,8 +37,8 @@ func (c *caller) changeMembers(method string, collection uuid.UUID, kind string,
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
 
-// memberVideos returns the decoded response of GET /collections/{collection_id}/videos.
-func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
+// listCollectionVideos returns the decoded response of GET /collections/{collection_id}/videos.
+func (c *caller) listCollectionVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
@@ -47,7 +47,7 @@ func (c *caller) memberVideos(collection uuid.UUID, query string) client.Collect
 func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	c.t.Helper()
 	ids := []uuid.UUID{}
-	for _, v := range c.memberVideos(collection, query).Data {
+	for _, v := range c.listCollectionVideos(collection, query).Data {
 		ids = append(ids, v.AdID)
 	}
 	return sortedIDs(ids)
@@ -140,15 +140,15 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
 	t.Run("the default limit", func(t *testing.T) {
-		page := c.memberVideos(id, "")
+		page := c.listCollectionVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
 		require.Equal(t, int64(2), page.Pagination.TotalPages)
 		require.Equal(t, int32(100), page.Pagination.Limit)
-		require.Len(t, c.memberVideos(id, "page=2").Data, 1)
-		require.Len(t, c.memberVideos(id, "cursor="+*page.Pagination.NextCursor).Data, 1)
-		require.Len(t, c.memberVideos(id, "limit=5000").Data, 101)
-		require.Empty(t, c.memberVideos(id, "page=3").Data)
+		require.Len(t, c.listCollectionVideos(id, "page=2").Data, 1)
+		require.Len(t, c.listCollectionVideos(id, "cursor="+*page.Pagination.NextCursor).Data, 1)
+		require.Len(t, c.listCollectionVideos(id, "limit=5000").Data, 101)
+		require.Empty(t, c.listCollectionVideos(id, "page=3").Data)
 	})
 }
 
@@ -184,7 +184,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			t.Helper()
 			want = sortedIDs(want)
 			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos must return the expected videos")
-			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total must be the number of expected videos")
+			require.Equal(t, int64(len(want)), c.listCollectionVideos(id, "").Pagination.Total, "pagination.total must be the number of expected videos")
 			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count must be the number of expected videos")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
@@ -213,7 +213,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			requireVideos(added, byAccount, tagged, all, later, laterTagged)
 			c.stopVideos(http.StatusOK, later.String(), laterTagged.String())
 			requireVideos(added, byAccount, tagged, all)
-			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
+			require.Len(t, c.listCollectionVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video must keep its labels")
 		})
 		t.Run("DELETE of videos that were not added directly", func(t *testing.T) {
@@ -272,17 +272,17 @@ func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 		for order := range store.VideoOrders {
 			for _, direction := range []string{"asc", "desc"} {
 				list := "limit=5&order_by=" + order + "&order_direction=" + direction
-				all := c.memberVideos(id, "order_by="+order+"&order_direction="+direction).Data
+				all := c.listCollectionVideos(id, "order_by="+order+"&order_direction="+direction).Data
 				require.Len(t, all, 12)
 				var byPage, byCursor []client.Video
 				cursor := ""
 				for page := 1; page <= 3; page++ {
-					got := c.memberVideos(id, fmt.Sprintf("%s&page=%d", list, page))
+					got := c.listCollectionVideos(id, fmt.Sprintf("%s&page=%d", list, page))
 					require.Equal(t, int64(12), got.Pagination.Total)
 					require.Equal(t, int64(3), got.Pagination.TotalPages)
 					require.Equal(t, int32(page), got.Pagination.Page)
 					byPage = append(byPage, got.Data...)
-					got = c.memberVideos(id, list+cursor)
+					got = c.listCollectionVideos(id, list+cursor)
 					require.Equal(t, int32(page), got.Pagination.Page)
 					byCursor = append(byCursor, got.Data...)
 					require.Equal(t, page == 3, got.Pagination.NextCursor == nil)
@@ -294,8 +294,8 @@ func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		byDefault := c.memberVideos(id, "").Data
-		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order must be created_at, descending")
+		byDefault := c.listCollectionVideos(id, "").Data
+		require.Equal(t, c.listCollectionVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order must be created_at, descending")
 	})
 }
 
@@ -305,7 +305,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c, id := newCallerWithCollectionVideos(t, a)
 	another := c.createNamedCollection("Another")
-	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
+	next := *c.listCollectionVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=0":                              "limit minimum",
 		"limit=5001":                           "limit maximum",
@@ -336,24 +336,24 @@ func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *test
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := newCallerWithCollectionVideos(t, a)
-		full := c.memberVideos(id, "order_by=latest_views")
-		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
+		full := c.listCollectionVideos(id, "order_by=latest_views")
+		next := *c.listCollectionVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
 			a.Clock.Advance(time.Second)
-			got := c.memberVideos(id, "order_by=latest_views&limit=10")
+			got := c.listCollectionVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
 			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response must contain only the first video of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)
 			for _, query := range []string{"order_by=latest_views&page=2", "order_by=latest_views&cursor=" + next} {
-				got = c.memberVideos(id, query)
+				got = c.listCollectionVideos(id, query)
 				require.Empty(t, got.Data)
 				require.Equal(t, int64(1), got.Pagination.Total)
 				require.Nil(t, got.Pagination.NextCursor)
 			}
-			require.Equal(t, int64(0), c.memberVideos(c.createNamedCollection("Empty"), "").Pagination.Total)
+			require.Equal(t, int64(0), c.listCollectionVideos(c.createNamedCollection("Empty"), "").Pagination.Total)
 		}
 	})
 }

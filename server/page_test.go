@@ -124,10 +124,10 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	require.Len(t, c.listVideos("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
 		"the cursor must be valid with another spelling of the same filter, and with another limit")
 
-	t.Run("the cursor with another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
-	t.Run("the cursor with another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
-	t.Run("the cursor without the filter of its list", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("the cursor with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("the same cursor, but another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("the same cursor, but another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("the same cursor, but no filter by username", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("the same cursor, but an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
 	t.Run("the cursor of another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
 	t.Run("the cursor with one changed bit", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
@@ -206,7 +206,7 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
 	c.trackAccountLink("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // the total number of rows on all pages of each list
+	for list, want := range map[string]int{ // the key is the first page of a list, and the value is the number of rows in the whole list
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
 		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the collection contains an account, and therefore the 23 videos of the account

@@ -28,10 +28,10 @@ func (a response) parseHTML() *html.Node {
 // fieldValue returns the value of a form field, or the text of a textarea. It returns "" if the page has no such field.
 func fieldValue(page *html.Node, name string) string {
 	for _, kind := range []string{"input", "textarea"} {
-		for _, field := range elements(page, kind) {
-			if attribute(field, "name") == name && kind == "input" {
-				return attribute(field, "value")
-			} else if attribute(field, "name") == name {
+		for _, field := range findElements(page, kind) {
+			if attributeValue(field, "name") == name && kind == "input" {
+				return attributeValue(field, "value")
+			} else if attributeValue(field, "name") == name {
 				return textOf(field)
 			}
 		}
@@ -41,9 +41,9 @@ func fieldValue(page *html.Node, name string) string {
 
 // linkWithText returns the target of the page's first link with the given text, or "".
 func linkWithText(page *html.Node, text string) string {
-	for _, a := range elements(page, "a") {
+	for _, a := range findElements(page, "a") {
 		if strings.TrimSpace(textOf(a)) == text {
-			return attribute(a, "href")
+			return attributeValue(a, "href")
 		}
 	}
 	return ""
@@ -78,7 +78,7 @@ func TestTrackPage_tracksAtMost1000LinksAndKeepsTheRestInTheForm(t *testing.T) {
 		links = append(links, videoURL(1000+n))
 	}
 	page = v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
-	require.Contains(t, string(page.body), "At most 1,000 links at once; you pasted 1,013. The last 13 are still in the field.")
+	require.Contains(t, string(page.body), "You pasted 1,013 links, but at most 1,000 can be tracked at once. The last 13 are still in the text field.")
 	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.parseHTML(), "links"))
 }
 
@@ -147,9 +147,9 @@ func TestErrorPages_leadBackToThePageWithTheForm(t *testing.T) {
 	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", "").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	require.Equal(t, "/video?platform=tiktok", linkWithText(v.post("/video/chosen/stop", "back", "/video?platform=tiktok&notice=added").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	require.Equal(t, "/video", linkWithText(v.visit("/video?page=x").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
-	for _, name := range elements(v.visit("/collection").parseHTML(), "input") {
-		if attribute(name, "name") == "name" {
-			require.Equal(t, "100", attribute(name, "maxlength"))
+	for _, name := range findElements(v.visit("/collection").parseHTML(), "input") {
+		if attributeValue(name, "name") == "name" {
+			require.Equal(t, "100", attributeValue(name, "maxlength"))
 		}
 	}
 }
@@ -171,8 +171,8 @@ func TestFilters_keepRefusedValuesAndShowTheReason(t *testing.T) {
 	} {
 		page := v.visit(target).requireStatus(http.StatusBadRequest)
 		alerts := ""
-		for _, p := range elements(page.parseHTML(), "p") {
-			if attribute(p, "role") == "alert" {
+		for _, p := range findElements(page.parseHTML(), "p") {
+			if attributeValue(p, "role") == "alert" {
 				alerts += textOf(p)
 			}
 		}
@@ -216,8 +216,8 @@ func TestWaitingPages_askAgainOnlyWhenNumbersCanArrive(t *testing.T) {
 	video := c.track(tiktokLink)
 	v := c.newSignedInVisitor(t)
 	interval := func(path string) int {
-		for _, div := range elements(v.visit(path).requireStatus(http.StatusOK).parseHTML(), "div") {
-			if text, ok := strings.CutPrefix(attribute(div, "hx-trigger"), "every "); ok {
+		for _, div := range findElements(v.visit(path).requireStatus(http.StatusOK).parseHTML(), "div") {
+			if text, ok := strings.CutPrefix(attributeValue(div, "hx-trigger"), "every "); ok {
 				n, err := strconv.Atoi(strings.TrimSuffix(text, "s"))
 				require.NoError(t, err)
 				return n

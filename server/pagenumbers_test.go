@@ -27,8 +27,8 @@ type pageRow struct {
 	text   string
 }
 
-// elements returns all HTML elements with the given name below a node, in the order of the document.
-func elements(n *html.Node, name string) []*html.Node {
+// findElements returns all HTML elements with the given name below a node, in the order of the document.
+func findElements(n *html.Node, name string) []*html.Node {
 	var out []*html.Node
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == name {
@@ -38,8 +38,8 @@ func elements(n *html.Node, name string) []*html.Node {
 	return out
 }
 
-// attribute returns the value of an attribute of an element, or "".
-func attribute(n *html.Node, name string) string {
+// attributeValue returns the value of an attribute of an element, or "".
+func attributeValue(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
 			return a.Val
@@ -63,8 +63,8 @@ func textOf(n *html.Node) string {
 // element contains the number.
 func numbersIn(n *html.Node) []string {
 	var out []string
-	for _, d := range elements(n, "data") {
-		out = append(out, attribute(d, "value"))
+	for _, d := range findElements(n, "data") {
+		out = append(out, attributeValue(d, "value"))
 	}
 	return out
 }
@@ -82,10 +82,10 @@ func (a response) parsePage() *html.Node {
 func (a response) rows() []pageRow {
 	a.t.Helper()
 	var out []pageRow
-	for _, tr := range elements(a.parsePage(), "tr") {
-		row := pageRow{day: attribute(tr, "data-day"), values: numbersIn(tr), text: textOf(tr)}
-		if links := elements(tr, "a"); len(links) > 0 {
-			row.link = attribute(links[0], "href")
+	for _, tr := range findElements(a.parsePage(), "tr") {
+		row := pageRow{day: attributeValue(tr, "data-day"), values: numbersIn(tr), text: textOf(tr)}
+		if links := findElements(tr, "a"); len(links) > 0 {
+			row.link = attributeValue(links[0], "href")
 		}
 		out = append(out, row)
 	}
@@ -244,7 +244,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 	})
 }
 
-func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
+func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -310,7 +310,7 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 		require.Contains(t, refused, `role="alert"`)
 		require.NotContains(t, refused, "<b>")
 		page := v.post("/settings/webhook", "url", r.URL+"/?a=b&c='d'", "type", "video.removed")
-		secret := strings.TrimSpace(textOf(elements(page.parsePage(), "code")[0]))
+		secret := strings.TrimSpace(textOf(findElements(page.parsePage(), "code")[0]))
 		require.Regexp(t, `^whsec_`, secret)
 		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret must be shown only once")
 		hook := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data[0]
@@ -339,7 +339,7 @@ func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		page := v.post("/settings/token", "name", "Report <b>script</b>", "days", "30", "scopes", "read")
 		require.Contains(t, string(page.body), "Report &lt;b&gt;script&lt;/b&gt;")
-		secret := strings.TrimSpace(textOf(elements(page.parsePage(), "code")[0]))
+		secret := strings.TrimSpace(textOf(findElements(page.parsePage(), "code")[0]))
 		require.True(t, store.WellFormedToken(secret))
 		id, err := a.Authenticate(t.Context(), secret)
 		require.NoError(t, err)

@@ -75,9 +75,9 @@ func requestForPages(c echo.Context) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP())))
 }
 
-// showErrorPage shows a page if a browser has requested an address that does not exist. It returns false for all other requests: they get the problem
-// document. A program is recognised by its token, or by an Accept without text/html. The operations of the API answer only as the contract
-// says, also to a browser.
+// showErrorPage shows an error page if a browser has requested an address that does not exist. A request comes from a browser if it has no
+// token and if its header Accept contains text/html but no JSON type. For all other requests, and for all operations of the API,
+// showErrorPage returns false and writes nothing.
 func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
 	r := c.Request()
 	accept := r.Header.Get(echo.HeaderAccept)
@@ -176,8 +176,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts err, the error of an attempt to use a setup link, to the *web.Problem that the page shows. If err is nil, the attempt
-// has succeeded: setupError returns nil and does not count the attempt for signInLimit.
+// setupError converts err to the *web.Problem that the setup page shows. err is the result of checking or using a setup link. If err is nil,
+// the link was valid: setupError returns nil, and the attempt no longer counts towards signInLimit.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

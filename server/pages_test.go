@@ -250,8 +250,8 @@ func TestDashboardPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 	require.False(t, v.cookie.Secure, "the cookie must not be secure, because browsers would not send a secure cookie to an http URL")
 	page := v.visit("/settings").parsePage()
 	for _, element := range []struct{ name, attribute string }{{"a", "href"}, {"link", "href"}, {"script", "src"}, {"form", "action"}} {
-		for _, found := range elements(page, element.name) {
-			if to := attribute(found, element.attribute); to != "" && !strings.HasPrefix(to, "#") {
+		for _, found := range findElements(page, element.name) {
+			if to := attributeValue(found, element.attribute); to != "" && !strings.HasPrefix(to, "#") {
 				require.True(t, strings.HasPrefix(to, "/tally/"), to)
 			}
 		}
@@ -266,17 +266,17 @@ func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)
-		var rows []string
-		for _, row := range elements(v.visit("/settings").parsePage(), "tr") {
+		var rows [][]string // the texts of the cells of each row
+		for _, row := range findElements(v.visit("/settings").parsePage(), "tr") {
 			var cells []string
 			for cell := range row.ChildNodes() {
 				if text := strings.Join(strings.Fields(textOf(cell)), " "); text != "" {
 					cells = append(cells, text)
 				}
 			}
-			rows = append(rows, strings.Join(cells, " | "))
+			rows = append(rows, cells)
 		}
-		require.Contains(t, rows, "YouTube | fetched | not fetched, because no source is configured")
-		require.Contains(t, rows, "Instagram | fetched, but only for links that contain the name of the account | not fetched, because no source is configured")
+		require.Contains(t, rows, []string{"YouTube", "fetched", "not fetched, because no source is configured"})
+		require.Contains(t, rows, []string{"Instagram", "fetched, but only for links that contain the name of the account", "not fetched, because no source is configured"})
 	})
 }

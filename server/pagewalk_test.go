@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These constants determine the size of TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
+// TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites uses these numbers of videos.
 const (
 	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
 	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
@@ -101,8 +101,8 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 	}
 }
 
-// listWriter changes the videos of an organisation while other goroutines read its lists. For each number from the channel steps, it tracks
-// a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all due videos.
+// listWriter changes the videos of an organisation while other goroutines read the lists of videos. Each time it receives a number, it tracks a
+// new video, stops the tracking of another video, requests a refresh of a third video, and stores new counts for all due videos.
 type listWriter struct {
 	c                       *caller
 	neverStopped, stoppable []uuid.UUID
@@ -181,7 +181,7 @@ var walkCases = []struct {
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
-func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
+func TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -66,7 +66,7 @@ func TestVideoPage_gainAgreesWithTheGainOfACollection(t *testing.T) {
 	require.Contains(t, textOf(v.visit("/collection/report/"+report.ID.String()).parsePage()), "– since "+today)
 }
 
-func TestOverview_showsTheLastDayOfGainsIfTheNumbersAreOld(t *testing.T) {
+func TestOverview_showsTheDateOfOldGains(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -88,9 +88,9 @@ func TestOverview_showsTheSameCountsAsTheLists(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	v.post("/video/tiktok/" + videos[0].String() + "/stop").requireStatus(http.StatusSeeOther)
 	tiles := map[string]string{}
-	for _, tile := range elements(v.visit("/").parsePage(), "a") {
-		if strings.Contains(attribute(tile, "class"), "tile") {
-			tiles[textOf(elements(tile, "span")[0])] = numbersIn(tile)[0]
+	for _, tile := range findElements(v.visit("/").parsePage(), "a") {
+		if strings.Contains(attributeValue(tile, "class"), "tile") {
+			tiles[textOf(findElements(tile, "span")[0])] = numbersIn(tile)[0]
 		}
 	}
 	require.Equal(t, "3", tiles["Videos tracked"])
@@ -128,9 +128,9 @@ func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.
 		require.NotContains(t, string(writer.visit(page).body), "a token that may only read")
 		got := reader.visit(page)
 		require.Contains(t, string(got.body), "a token that may only read", page)
-		for _, form := range elements(got.parsePage(), "form") {
-			if attribute(form, "method") == "post" {
-				require.Equal(t, "/logout", attribute(form, "action"), page)
+		for _, form := range findElements(got.parsePage(), "form") {
+			if attributeValue(form, "method") == "post" {
+				require.Equal(t, "/logout", attributeValue(form, "action"), page)
 			}
 		}
 		require.NotContains(t, string(got.body), `href="/track`, page)
@@ -151,5 +151,5 @@ func TestTrackPage_showsTheNumbersOfVideosThatWereTrackedBefore(t *testing.T) {
 	require.Contains(t, rows[2].text, "Waiting for numbers")
 	id := strings.TrimPrefix(rows[2].link, "/video/tiktok/")
 	a.fetch(factsWithViews(4321))
-	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "All links have an answer.")
+	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "All links have been checked.")
 }

@@ -28,7 +28,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		key := rateLimitKey(caller.Organisation, op.id)
-		c.Response().Before(func() { s.uncountIfNotModified(c, op, key, limit) })
+		c.Response().Before(func() { s.giveBackQuotaOn304(c, op, key, limit) })
 		return next(c)
 	}
 }
@@ -36,8 +36,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded the limit in the current
 // minute, countCall returns an error response with the code rate_limited.
 //
-// The parameter name is the name of the rate limit in the headers: mcpCalls or an operation id. It has the prefix pages_ for calls of the
-// dashboard's pages, and share_ for calls of share pages.
+// The parameter "name" identifies the rate limit in the headers. Examples: "mcp", "listVideos", "pages_listVideos" for the dashboard, and
+// "share_listVideos" for share pages.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -58,9 +58,9 @@ func rateLimitKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// uncountIfNotModified undoes the counting of a request if the response has status 304, and updates the RateLimit headers. It must run
+// giveBackQuotaOn304 undoes the counting of a request if the response has status 304. It then updates the RateLimit headers, so it must run
 // immediately before the headers are sent.
-func (s *Server) uncountIfNotModified(c echo.Context, op *operation, key string, limit int64) {
+func (s *Server) giveBackQuotaOn304(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}

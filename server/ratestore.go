@@ -41,7 +41,7 @@ func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Dura
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
-// GiveBack returns the Quota of a window without calls.
+// GiveBack returns the Quota before the first call in a window. It counts nothing, so all results are the same.
 func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit, Reset: window}, nil
 }

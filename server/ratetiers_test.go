@@ -277,7 +277,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusOK, 1)
 		track(tiktok, http.StatusOK, 0) // the request counts against the limit, although the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
-		// The requests to another operation are counted separately, and a request for an unknown id also counts.
+		// The operation getVideo has its own count. A request with an unknown id increases this count.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
 		requireRateLimitHeaders(t, got.requireStatus(http.StatusNotFound), "getVideo", 5, 4)
 	})

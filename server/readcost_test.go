@@ -23,7 +23,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		db := storetest.New(t, engine)
 		counted := newApp(t, db)
-		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // this store does not check SQL statements as in other tests, because the checks allocate many objects
+		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // this store has no check of SQL statements, because the check allocates many objects
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, plain.Close()) })
 		measured := newApp(t, db, func(o *server.Options) { o.Store = plain })

@@ -47,13 +47,12 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	case err != nil || done.Scheduled:
 		return nil, err
 	}
-	return refreshNotDueResponse(CallerFrom(ctx), done), nil
+	return responseToEarlyRefresh(CallerFrom(ctx), done), nil
 }
 
-// refreshNotDueResponse returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
-// the time from which a refresh is possible. If metrics are masked, this time is rounded up to a full hour, so that it hides the time of
-// the last fetch.
-func refreshNotDueResponse(caller Caller, r store.Refreshed) *api.RefreshNotDue {
+// responseToEarlyRefresh returns the response to a refresh request less than four hours after the last fetch. The response contains the time
+// from which a refresh is possible. If metrics are masked, this time is rounded up to a full hour to hide the time of the last fetch.
+func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
 	if caller.facts.masked {

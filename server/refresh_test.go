@@ -52,7 +52,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // a second refresh request before the fetch gets the same response as the first
+				for range 2 { // the second request gets the same response as the first, because there was no fetch between them
 					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))

@@ -162,7 +162,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: encodeWith(toAPIReportSummary),
+	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary),
 		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
@@ -277,7 +277,8 @@ func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View)
 	}
 }
 
-// percentOf returns gained/start in percent, for example 50 for 5 and 10. It returns nil if gained or start is nil, or if start is 0.
+// percentOf returns gained/start in percent. If gained is 5 and start is 10, it returns 50. It returns nil if gained or start is nil, or if
+// start is 0.
 func percentOf(gained, start *int64) *float64 {
 	if gained == nil || start == nil || *start == 0 {
 		return nil

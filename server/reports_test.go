@@ -210,7 +210,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.5-01
-func TestCollectionHistory_includesAVideoFromTheDayItsAccountOrHashtagWasAdded(t *testing.T) {
+func TestCollectionHistory_addsVideosWhenTheirAccountOrHashtagIsAdded(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -233,7 +233,7 @@ func TestCollectionHistory_includesAVideoFromTheDayItsAccountOrHashtagWasAdded(t
 		fetch(2)
 		a.Clock.Advance(24 * time.Hour)
 		late := c.track("https://www.tiktok.com/@one/video/7300000000000000003")
-		c.addVideos(id, byAccount) // the video is already in the collection through its account, so it still counts from the day on which the account was added
+		c.addVideos(id, byAccount) // this does not change the history, because the account of the video is already in the collection
 		fetch(3)
 
 		type day struct{ Videos, Added, Views, FromAdded, Gained int64 }

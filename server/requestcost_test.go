@@ -213,7 +213,7 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	// response has a body. If the resolver opened a connection for each request, 1000 TLS handshakes would take more than a second of
 	// processor time.
 	require.Less(t, internet.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the memory that the TLS handshakes and the bulk request allocate must stay below the limit")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the server and the simulated platform must not allocate too much memory")
 }
 
 // In TestRequestCost_limitsConcurrentShortLinkRequestsPerOrganisation, the platform does not respond to the short links of one organisation.

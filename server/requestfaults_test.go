@@ -84,8 +84,7 @@ func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	return r.setExpectedResponse(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its JSON pointer and its schema. The field "replace" is a function that puts another value in
-// the place of this value.
+// node is a value in a JSON body, with its JSON pointer and its schema. The call replace(v) replaces this value in the body by v.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -94,7 +93,7 @@ type node struct {
 }
 
 // nodesOf returns a node for a JSON value, and a node for each member and entry inside the value, at every depth. It leaves out members
-// whose schema is unknown. The argument "replace" is a function that puts another value in the place of the JSON value.
+// whose schema is unknown. The call replace(v) must replace the JSON value by v.
 func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
 	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {
@@ -132,7 +131,7 @@ func setWrongBodyValue(g *generator, r *generatedRequest) *generatedRequest {
 	if at.replace(value); r.body == nil {
 		r.raw = []byte("null")
 	}
-	return r.setExpectedResponse(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
+	return r.setExpectedResponse(expect400, "the body has the invalid value %.100s at the JSON pointer %q", renderJSON(value), at.pointer)
 }
 
 // breakQuery adds text with invalid syntax or encoding to the query.
@@ -262,7 +261,7 @@ func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 		return nil
 	}
 	if other, _ := sharedContract().match(r.method, u); other != nil {
-		return nil // with this method, the path belongs to another operation of the contract
+		return nil // the method is not wrong, because the contract has an operation with this method and this path
 	}
 	if r.method == http.MethodOptions {
 		return r.setExpectedStatus(http.StatusNoContent, "the method is OPTIONS")

@@ -33,8 +33,8 @@ type generatedRequest struct {
 	target   string            // encoded path and query; "" if they are made from the fields path, query and rawQuery
 	query    [][2]string       // names and values of query parameters, before encoding
 	rawQuery string            // encoded text that is added to the query
-	body     any               // decoded JSON body; ignored if raw is not nil, and nil if there is no body
-	raw      []byte            // encoded body; nil if the decoded body is sent instead
+	body     any               // decoded JSON body; nil if there is no body
+	raw      []byte            // encoded body, which is sent instead of the decoded body if raw is not nil
 	headers  map[string]string
 	caller   *caller // the caller whose token is sent; if caller is nil, the token is in headers
 	address  string  // IP address and port of the client
@@ -271,7 +271,7 @@ func (g *generator) encodeTarget(r *generatedRequest) string {
 				value += fmt.Sprintf("%%%02x", b)
 			}
 		case 1:
-			value = toLowerCaseEscapes(value)
+			value = changeEscapesToLowerCase(value)
 		}
 		path = strings.ReplaceAll(path, "{"+name+"}", value)
 	}

@@ -51,7 +51,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 		s.limitInFlight,      // limitInFlight comes after the quick checks, and before validate, which reads the body
 		s.validate,           // validate comes after all checks that do not need the body, because it reads the body
 
-		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
+		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.answerConditionally, // answerConditionally comes after idempotency, so that the ETag depends only on the operation's response

@@ -237,7 +237,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }
 
-func TestDrain_makesReadyzFailAndClosesConnectionsButAnswersRequests(t *testing.T) {
+func TestDrain_serverIsNotReadyButAnswersRequests(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

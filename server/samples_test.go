@@ -218,8 +218,8 @@ func runProgram(t *testing.T, address, token, name string, args ...string) strin
 // shellBlock matches a block of shell commands in a Markdown document.
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// TestClientsDocument_commandsSaveACSVFile runs the shell commands of docs/clients.md.
-func TestClientsDocument_commandsSaveACSVFile(t *testing.T) {
+// TestClientsDocument_commandsSaveVideosToAFile runs the shell commands of docs/clients.md.
+func TestClientsDocument_commandsSaveVideosToAFile(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)

@@ -390,7 +390,7 @@ func TestGoSDK_supportsRetriesPagingAndTypedErrors(t *testing.T) {
 	}
 }
 
-func TestSDKs_updateKeepsAbsentMembersAndClearsNullMembers(t *testing.T) {
+func TestSDKs_canClearSomeFieldsAndKeepOthers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startServerWithSixRefusals starts an HTTP server that imitates a restart during a request. The first four responses have the status 503,
-// and the next two have the code idempotency_key_in_use. All later requests succeed. Each refusal has the header Retry-After: 1. The result
-// `requests` counts all requests.
-func startServerWithSixRefusals(t *testing.T) (address string, requests *atomic.Int64) {
+// startRestartingServer starts an HTTP server that imitates a restart during a request. The first four responses have the status 503,
+// and the next two have the code idempotency_key_in_use. These six responses have the header Retry-After: 1. All later requests succeed. The
+// result `requests` counts all requests.
+func startRestartingServer(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
 	requests = &atomic.Int64{}
 	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -70,7 +70,7 @@ func TestSDKs_retryUntilTheIdempotencyKeyIsFree(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			address, requests := startServerWithSixRefusals(t)
+			address, requests := startRestartingServer(t)
 			require.True(t, s.runNetworkProgram(t, address).Created)
 			require.EqualValues(t, 7, requests.Load())
 		})
@@ -79,7 +79,7 @@ func TestSDKs_retryUntilTheIdempotencyKeyIsFree(t *testing.T) {
 
 func TestGoSDK_retriesUntilTheIdempotencyKeyIsFree(t *testing.T) {
 	t.Parallel()
-	address, requests := startServerWithSixRefusals(t)
+	address, requests := startRestartingServer(t)
 	sdk, err := client.New(address, "rt_x")
 	require.NoError(t, err)
 	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"})

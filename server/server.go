@@ -43,8 +43,8 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database with made-up data. While the database contains no numbers, Sandbox decides whether
-	// responses have the header ReelTally-Sandbox. Later, the numbers in the database decide it.
+	// Sandbox is true if the sandbox will fill the database with made-up data. Responses then have the header ReelTally-Sandbox. If the
+	// database already contains numbers, the server ignores Sandbox, and sets the header only if these numbers are made up.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
@@ -78,10 +78,10 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
+	sandbox          atomic.Bool          // true if the numbers in the database are made up; equal to Options.Sandbox until dataKnown is true
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true after the server has found videos or accounts with numbers in the database; from then on, the field sandbox does not change
+	dataKnown        atomic.Bool          // true after the server has found numbers in the database; the value of `sandbox` is then final
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status

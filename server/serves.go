@@ -43,8 +43,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
 // checkFetchable checks whether the running collectors can fetch the video or account of a link. If they can, or if no collector is running,
-// both results are "". In all other cases, warning says what to do. reason says what no source can fetch. It is "" if another form of link
-// would work.
+// reason and warning are "". Otherwise, warning says what to do. If the collectors can fetch no form of the link, reason says so. If they can
+// fetch another form of the link, reason is "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

@@ -32,7 +32,7 @@ func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 
 		done := v.post("/setup/"+link, "name", "Northwind <Studio>").requireStatus(http.StatusOK)
 		require.Contains(t, string(done.body), "Northwind &lt;Studio&gt;</bdi> is ready")
-		secret := strings.TrimSpace(textOf(elements(done.parsePage(), "code")[0]))
+		secret := strings.TrimSpace(textOf(findElements(done.parsePage(), "code")[0]))
 		id, err := a.Authenticate(t.Context(), secret)
 		require.NoError(t, err)
 		require.Equal(t, store.TierPremium, id.Organisation.Tier)

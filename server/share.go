@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The dashboard calls the functions in this file for share pages: they find the collection of a share page by its hash, and check the
+// The dashboard uses the functions in this file to show share pages. They find a collection by the hash of its share page, and check the
 // password of the page.
 
 // shareViewLimit is the maximum number of requests for share pages from one IP address in a minute. Requests with a wrong hash or a wrong
@@ -55,7 +55,7 @@ func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 // LastShareVisit returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
 // yet, or if the page does not belong to the organisation in identity.
 func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
-	at, err := b.s.store.Org(identity.Organisation.ID).ShareOpenedAt(ctx, hash)
+	at, err := b.s.store.Org(identity.Organisation.ID).LastShareVisit(ctx, hash)
 	if at == nil || err != nil {
 		return nil, b.problem(ctx, err)
 	}

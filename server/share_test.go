@@ -296,9 +296,9 @@ func TestCollectionPage_showsEndAndLastVisitOfSharePage(t *testing.T) {
 		open()
 		first := opened()
 		require.Contains(t, string(v.visit(page).body), first)
-		a.Clock.Advance(store.ShareOpenedInterval - time.Second)
+		a.Clock.Advance(store.ShareVisitInterval - time.Second)
 		open()
-		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit must be stored at most once in each ShareOpenedInterval")
+		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit must be stored at most once in each ShareVisitInterval")
 		a.Clock.Advance(time.Second)
 		open()
 		require.Contains(t, string(v.visit(page).body), opened())
@@ -313,7 +313,7 @@ func TestCollectionPage_showsEndAndLastVisitOfSharePage(t *testing.T) {
 	})
 }
 
-func TestSharePage_answersInvalidPeriodWithMessageAndLast30Days(t *testing.T) {
+func TestSharePage_showsTheLast30DaysIfThePeriodIsInvalid(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

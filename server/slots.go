@@ -23,8 +23,8 @@ type organisationSlots struct {
 	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns a slots value. maxPerOrganisation is the maximum number of running tasks of each organisation, and maxTotal is the
-// maximum of all organisations together. If maxTotal is 0, only the tasks of each organisation are limited.
+// newSlots returns a slots value. At the same time, each organisation can run maxPerOrganisation tasks, and all organisations together can
+// run maxTotal tasks. If maxTotal is 0, the total is not limited.
 func newSlots(maxPerOrganisation, maxTotal int) *slots {
 	s := &slots{perOrganisation: maxPerOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if maxTotal > 0 {

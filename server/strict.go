@@ -39,11 +39,11 @@ const (
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
-// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, unpaired surrogates,
-// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value.
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. For example, it reports duplicate members and invalid UTF-8. If
+// it returns no faults, body is one valid JSON value.
 //
-// checkJSON stops at the first value or name that exceeds maxDepth, maxValues or maxName. It uses bodySchema only to find the array that is
-// too long. If ctx ends, the error is ctx.Err().
+// checkJSON stops at the first value or name that exceeds maxDepth, maxValues or maxName. If the body has too many values, bodySchema shows
+// which array is too long. If ctx ends, the error is ctx.Err().
 func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -71,8 +71,8 @@ type jsonScan struct {
 
 // pathStep is one step of the path to a JSON value: from an array to one of its entries, or from an object to one of its members.
 type pathStep struct {
-	name  string // name of the member; "" if the step enters an array
-	index int    // index of the entry; -1 if the step enters an object
+	name  string // name of an object member; "" for an entry of an array
+	index int    // index of an array entry; -1 for a member of an object
 }
 
 // addFault adds a fault of the value that is being scanned. If maxFaults faults were already found, it does nothing.
@@ -175,7 +175,7 @@ func (s *jsonScan) addValueLimitFault() {
 			next = schema.Properties[step.name]
 		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
 			s.path = s.path[:i]
-			s.addFault(faultMaxItems, "%s must have at most %d entries, but there are at least %d", bodyValueName(s.pathNames()), *most, step.index+1)
+			s.addFault(faultMaxItems, "%s must have at most %d entries; it has %d or more", describeBodyPath(s.pathNames()), *most, step.index+1)
 			return
 		}
 		if next == nil {

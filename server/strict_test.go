@@ -83,8 +83,8 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the same values as url.ParseQuery, and one
-// value for each parameter. Each fault must have a code, a name and a detail in valid UTF-8.
+// FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the same parameters as url.ParseQuery, with
+// the values of a repeated parameter joined by commas. Each fault must have a code, a name and a detail in valid UTF-8.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "collections=a&collections=b,c", "q=%C3%A9&limit=5"} {
@@ -192,7 +192,7 @@ func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {
 	type reportedFault struct{ pointer, code, detail string }
 	tooManyValues := reportedFault{"", faultMaxValues, "the body must have at most 10000 values, including the values in arrays and objects"}
 	for body, want := range map[string]reportedFault{
-		`{"links":[` + many + `1]}`:                            {"/links", faultMaxItems, "links must have at most 500 entries, but there are at least 9999"},
+		`{"links":[` + many + `1]}`:                            {"/links", faultMaxItems, "links must have at most 500 entries; it has 9999 or more"},
 		`{"links":[1,[` + many + `1]]}`:                        tooManyValues,
 		`{"free":{"x":[` + many + `1]}}`:                       tooManyValues,
 		`{"other":[` + many + `1]}`:                            tooManyValues,

@@ -131,8 +131,8 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter is a pair of inventories.
-// In a pair, texts with the same kind and the same position get the same placeholder.
+// newPlaceholders returns a Replacer that replaces each text of the inventories by a placeholder. Each argument is a pair of inventories. Two
+// texts of a pair get the same placeholder if they have the same kind and the same position.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -191,17 +191,17 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 // request. The description is a part of the failure message.
 func (p *prober) requireEqualResponses(op *contractOperation, description string, fillRequest func(*generatedRequest, inventory)) {
 	p.t.Helper()
-	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fillRequest)
-	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fillRequest)
+	firstRequest, got := p.sendRandomRequest(p.firstGenerator, op, p.other.items, fillRequest)
+	secondRequest, want := p.sendRandomRequest(p.secondGenerator, op, p.missingItems, fillRequest)
 	require.Equal(p.t, want, got, "the two responses of operation %s must be equal. Case: %s.\nThe first request names items of another organisation:\n%s\nThe second request names items that do not exist:\n%s", op.id, description, firstRequest, secondRequest)
 	if p.sent++; strings.HasPrefix(got, "2") {
 		p.succeeded++
 	}
 }
 
-// sendGenerated generates a request, calls fillRequest to put texts of items into it, and sends it. It returns the request and a text that
+// sendRandomRequest generates a request, calls fillRequest to put texts of items into it, and sends it. It returns the request and a text that
 // describes the response. The text leaves out what can differ between two correct responses, such as ids.
-func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fillRequest func(*generatedRequest, inventory)) (*generatedRequest, string) {
+func (p *prober) sendRandomRequest(g *generator, op *contractOperation, items inventory, fillRequest func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")

@@ -27,7 +27,7 @@ type roundCounts struct {
 	rounds, sent, succeeded int
 }
 
-// addRound adds the counts of a round. All pairs of requests of the round had equal responses.
+// addRound adds the counts of a round to the report. The caller must not add a round that found different responses.
 func (r *probeReport) addRound(round probeRound, p *prober) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,13 +57,12 @@ func (r *probeReport) formatPage(duration time.Duration, machine string) string 
 		ended = fmt.Sprintf(" The run ended at its time limit, before it had sent %s probes.", formatThousands(*tenancyProbes))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Probes of other organisations' data
-
-`+"`make probes`"+` writes this page. A probe is a pair of requests, sent by two organisations with equal data. The requests differ in one text: an id, a link, a name, a hashtag, a word, a cursor, an ETag or a hash.
-In the first request, this text identifies an item of a third organisation. In the second request, it identifies no item. The two responses must have the same status, headers and body, so that a caller
-cannot even detect that the item exists. In each round, one probe of each operation has such texts in all fields. After each round, every row of the third organisation in every table must be unchanged.
-
-**%s probes** of %d fields of %d operations found **0 differences** and **0 changed rows**. The probes are generated from openapi.yaml.
+	b.WriteString("# Probes of other organisations' data\n\n" +
+		"`make probes` writes this page. A probe is a pair of requests from two organisations with equal data. The two requests differ in one text, such as an id, a link, a hashtag or a cursor.\n" +
+		"In the first request, this text identifies an item of a third organisation. In the second request, the text identifies no item. Both responses must have the same status, headers and body. " +
+		"Then no caller can detect that the item exists.\n" +
+		"In each round, each operation also gets a probe whose requests differ in all text fields. After each round, the database rows of the third organisation must be unchanged.\n\n")
+	fmt.Fprintf(&b, `**%s probes** tested %d fields of %d operations. They found **0 differences** and **0 changed rows**. The probes are generated from openapi.yaml.
 
 | Engine | Tier of the callers | Data of the callers | Rounds | Probes | Probes with two successful responses |
 | --- | --- | --- | --: | --: | --: |
@@ -80,10 +79,10 @@ cannot even detect that the item exists. In each round, one probe of each operat
 	}
 	run := fmt.Sprintf("The run took %s.", duration.Round(time.Second)) + ended + " " + machine
 	for _, paragraph := range []string{
-		"Some requests succeed with an unknown text. For example, a list can be filtered by any hashtag, and a bulk request gets a result for each id. Such a probe has two successful responses. In most other probes, both responses have the status 404.",
+		"Some requests succeed even if a text identifies no item. For example, a list accepts every hashtag as a filter. The probes with these requests have two successful responses. In most other probes, both responses have the status 404.",
 		run,
 		fmt.Sprintf("The command was `make probes PROBES=%d`. `make check` runs this test with %s probes or more. The test is in `server/tenancy_test.go`. "+
-			"Each round has a new server and a new database, and the requests are handled\nin the process of the test. The contract of the API checks each request and response.",
+			"Each round has a new server and a new database.\nThe server runs in the same process as the test. The test compares each request and response with the API contract.",
 			*tenancyProbes, formatThousands(9000)),
 		"## SQL statements from which one condition was removed",
 		"A test removes one condition on the organisation from an SQL statement of the store, and repeats this for every such condition. " +
@@ -103,7 +102,7 @@ func formatThousands(n int) string {
 	return fmt.Sprintf("%s,%03d", formatThousands(n/1000), n%1000)
 }
 
-func TestProbeReport_addsUpTheCountsOfRoundsOfTheSameKind(t *testing.T) {
+func TestProbeReport_addsUpRoundsWithTheSameSettings(t *testing.T) {
 	t.Parallel()
 	r := &probeReport{fields: map[string]bool{}, rounds: map[probeRound]roundCounts{}}
 	for _, newer := range []bool{true, false, true} {
@@ -111,12 +110,12 @@ func TestProbeReport_addsUpTheCountsOfRoundsOfTheSameKind(t *testing.T) {
 		r.addRound(round, &prober{sent: 1500, succeeded: 200, fields: map[string]bool{"getVideo path ad_id": true, fmt.Sprint("getVideo query ", newer): true}})
 	}
 	page := r.formatPage(time.Minute, "The machine.")
-	require.Contains(t, page, "**4,500 probes** of 3 fields of 1 operations")
+	require.Contains(t, page, "**4,500 probes** tested 3 fields of 1 operations")
 	require.Contains(t, page, "| sqlite | basic | older | 1 | 1,500 | 200 |\n| sqlite | basic | newer | 2 | 3,000 | 400 |\n")
 	require.NotContains(t, page, "%!")
 }
 
-func TestNewProbeRound_coversAllTiersAndAgesOnBothEngines(t *testing.T) {
+func TestProbeRounds_coverAllCombinationsOfSettings(t *testing.T) {
 	t.Parallel()
 	rounds := map[probeRound]bool{}
 	for i := range 18 {

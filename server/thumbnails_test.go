@@ -32,8 +32,8 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 			return facts
 		})
 		var addresses []string
-		for _, picture := range elements(v.visit("/video").parsePage(), "img") {
-			addresses = append(addresses, attribute(picture, "src"))
+		for _, picture := range findElements(v.visit("/video").parsePage(), "img") {
+			addresses = append(addresses, attributeValue(picture, "src"))
 		}
 		require.Len(t, addresses, 1, "the page must show a thumbnail for the first video, and none for the second")
 

@@ -29,7 +29,7 @@ const rateWindow = time.Minute
 // tierRules are the rate limits and rights of the organisations in a tier.
 type tierRules struct {
 	limits      map[rateGroup]int64 // maximum number of requests in a minute to each operation of a rate group
-	masked      bool                // true if the tier hides metrics: they are null in responses, and most lists have only one item
+	masked      bool                // true if responses to this tier contain null instead of metrics; most lists then contain only one item
 	historyDays int                 // how many days before today a history may start
 }
 
@@ -48,14 +48,14 @@ const maxTierLimit = 1_000_000
 // number of requests in a minute to each operation of the rate group.
 type TierLimits map[string]int64
 
-// Check returns an error if a key names no tier or no rate group, or if a limit is below 1 or above a million.
+// Check returns an error if a key contains an unknown tier or an unknown rate group, or if a limit is below 1 or above a million.
 func (l TierLimits) Check() error {
 	_, err := l.mergeWithDefaults()
 	return err
 }
 
-// mergeWithDefaults returns a copy of tiers in which the rate limits of l replace the defaults. It fails if a key of l names no tier or no
-// rate group, or if a limit is below 1 or above maxTierLimit.
+// mergeWithDefaults returns a copy of tiers in which the rate limits of l replace the defaults. It fails if a key of l contains an
+// unknown tier or an unknown rate group, or if a limit is below 1 or above maxTierLimit.
 func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {
@@ -67,7 +67,7 @@ func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 		tier, group, _ := strings.Cut(key, ".")
 		limits := out[store.Tier(tier)].limits
 		if _, ok := limits[rateGroup(group)]; !ok {
-			return nil, fmt.Errorf("%q is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium, and GROUP is authenticate, read or write", key)
+			return nil, fmt.Errorf("%q is not a rate limit: write TIER.GROUP with the tier limited, basic or premium and the group authenticate, read or write", key)
 		}
 		if limit < 1 || limit > maxTierLimit {
 			return nil, fmt.Errorf("%s is %d; it must be from 1 to %d", key, limit, maxTierLimit)

@@ -55,7 +55,7 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 		joinHeaderLines(r.Header, op.headers)
 		path, faults := pathParams(c, op)
 		query, queryFaults := checkQuery(r.URL.RawQuery, op)
-		r.URL.RawQuery = query.Encode() // the generated code expects arrays as values separated by commas
+		r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
 		faults = append(faults, queryFaults...)
 		body, bodyFaults, err := readBody(r, op)
 		if err != nil {
@@ -211,8 +211,8 @@ func (c *faultCollector) addFault(f api.Fault) {
 	}
 }
 
-// addError adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. param is the invalid request
-// parameter, or nil if the error is in the request body.
+// addError adds the faults that err and its wrapped errors describe. err is nil or an error of the library kin-openapi. param is the invalid
+// request parameter, or nil if the error is in the request body.
 func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
@@ -310,8 +310,8 @@ func allowedText(schema *openapi3.Schema) string {
 	return allowed
 }
 
-// violatedLimit describes the limit that a whole number in a parameter violates, such as "at most 2147483647", if the number is too large or too
-// small for its type. Otherwise it returns "".
+// violatedLimit returns the limit that a whole number in a parameter violates, such as "at most 2147483647". It returns "" if the error e does
+// not report a number that is too large or too small for its type.
 func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) string {
 	if !errors.Is(e.RootCause(), strconv.ErrRange) || param == nil || param.Schema == nil || !param.Schema.Value.Type.Is("integer") {
 		return ""
@@ -337,7 +337,7 @@ func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) stri
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if param == nil {
-		return bodyFault(jsonPointer(path), code, "%s %s", bodyValueName(path), text)
+		return bodyFault(jsonPointer(path), code, "%s %s", describeBodyPath(path), text)
 	}
 	name := param.Name
 	if len(path) > 0 {
@@ -346,9 +346,9 @@ func fault(param *openapi3.Parameter, path []string, code, format string, args .
 	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// bodyValueName returns the name of a value in the request body for an error message, such as "links.3". The path leads to the value. An
-// empty path gives "the body".
-func bodyValueName(path []string) string {
+// describeBodyPath describes the path to a value in the request body, for an error message. An example is "links.3". For an empty path, it
+// returns "the body".
+func describeBodyPath(path []string) string {
 	if len(path) == 0 {
 		return "the body"
 	}

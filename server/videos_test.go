@@ -42,7 +42,7 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"outlier_multiplier":null,"increase_1d":null,"increase_7d":null,"increase_14d":null,"increase_30d":null,"views_gained_7d":null,"ad_info_shop":false,"ad_is_ad":false,
 			"ad_product_id_shop":"","label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
 			c.org.ID, id, decode[client.Video](got).AdLink, created,
-			"The first fetch of the video since tracking began is still to come; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
+			"The video has not been fetched since tracking began; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
 	})
 }
 
@@ -150,7 +150,7 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 		for _, raw := range awkwardLinks {
 			upper := url.QueryEscape(raw) // QueryEscape also escapes slashes
 			upper = strings.ReplaceAll(upper, "+", "%20")
-			for _, escaped := range []string{upper, toLowerCaseEscapes(upper)} {
+			for _, escaped := range []string{upper, changeEscapesToLowerCase(upper)} {
 				for _, suffix := range []string{"", "/history"} {
 					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).requireStatus(http.StatusOK)
 				}
@@ -166,8 +166,8 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// toLowerCaseEscapes returns s with percent-encoding in lower case: it changes %2F to %2f.
-func toLowerCaseEscapes(s string) string {
+// changeEscapesToLowerCase returns s with percent-encoding in lower case. For example, it changes %2F to %2f.
+func changeEscapesToLowerCase(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' {

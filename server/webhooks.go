@@ -125,7 +125,7 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, encode: encodeWith(toAPIDelivery),
+	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, encode: newRowEncoder(toAPIDelivery),
 		allRows: true, find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
 			return o.ListDeliveries(ctx, query)

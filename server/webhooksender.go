@@ -34,9 +34,8 @@ const (
 	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. A claim is the time in which only
 	// this server may send to the webhook.
 	webhookBatch = 8
-	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
-	// after this time. sendBatch must end before the lease ends. sendBatch takes at most two times webhookTimeout: for one attempt alone,
-	// and then for all other attempts together.
+	// webhookLease is the maximum duration of a claim. After this time, other servers can claim the webhooks of a server that died. sendBatch
+	// must end earlier. It can take two times webhookTimeout, because it first makes one attempt, and then all other attempts at once.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
 	webhookPoll = time.Second
@@ -125,8 +124,7 @@ type webhookSenders struct {
 }
 
 // startSenders claims webhooks that have events to send now, and starts a sender for each of them. It returns the number of started
-// senders. A claimed webhook belongs to this server until its sender ends, at most for webhookLease. At most maxSendingWebhooks senders run
-// at the same time.
+// senders. At most maxSendingWebhooks senders run at the same time. Each claim ends after webhookLease, if its sender does not end it earlier.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {

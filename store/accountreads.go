@@ -122,7 +122,7 @@ func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxByte
 	for i := range accounts {
 		accounts[i].setStatusAt(now)
 	}
-	return o.labelAccounts(ctx, accounts, maxBytes)
+	return o.setAccountLabels(ctx, accounts, maxBytes)
 }
 
 // Account returns the account that the ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was

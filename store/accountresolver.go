@@ -28,7 +28,7 @@ type AccountResolver struct {
 	org     uuid.UUID
 	now     db.Instant                 // time of the fetch or request from which the authors come
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
-	rows    []*Account                 // all records that an author can match, including new records
+	rows    []*Account                 // the account records that are searched for an author: the existing records and the new records
 	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account

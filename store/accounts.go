@@ -75,7 +75,7 @@ func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 		rows[i] = []any{a.OrganisationID, a.ID, a.Platform, a.Username, true, a.Link, a.CreatedAt}
 	}
 	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint"}
-	return db.InsertWrites(tx, "accounts", columns, rows, "")
+	return db.StatementsForInsert(tx, "accounts", columns, rows, "")
 }
 
 // TrackingType says which videos of a tracked account are tracked.

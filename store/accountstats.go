@@ -199,7 +199,7 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
 		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
-	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.ExecWrites(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.StatementsForExec(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
@@ -212,7 +212,7 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 		videos[i] = []any{v.OrganisationID, v.ID, v.multiplier}
 	}
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}
-	return append(writes, list.ExecWrites(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
+	return append(writes, list.StatementsForExec(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
 }
 
 // DayStamp says for which day account statistics are stored, and which fetch changed them.
@@ -229,7 +229,7 @@ func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp)
 		return nil
 	}
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return db.Keys(accounts).ExecWrites(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,

@@ -23,10 +23,10 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the number of accounts that are added to the fetch queue: the first accounts in Links. The accounts after them are saved but not
-	// fetched. Immediate is the number of accounts that are fetched with the highest priority, the interactive lane. They are also the first accounts
-	// in Links.
-	Immediate, Enqueue int
+	// Enqueue is the number of accounts that are added to the fetch queue. The accounts of the first links are added. All other accounts are only saved.
+	Enqueue int
+	// Immediate is the number of accounts that get the highest priority in the fetch queue, the interactive lane. The accounts of the first links get it.
+	Immediate int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
 	Preview int
@@ -105,7 +105,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		for i, a := range accounts {
 			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked}
 			if seen[a.ID] {
-				continue // the caller merges the results of one account and keeps the first
+				continue // two links name this account, and the caller uses only the result of the first link
 			}
 			n := len(seen)
 			seen[a.ID] = true
@@ -154,10 +154,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // maxResumed is the maximum number of stopped videos that one call of TrackAccounts tracks again. The next fetch of an account tracks the others again.
 const maxResumed = 5000
 
-// resumeVideosOf tracks the newest stopped videos of accounts again, as many as the tracking type includes. It leaves out videos that were tracked
-// by their own links. TrackAccounts passes only accounts whose next fetch is not due soon.
+// resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
+// includes. It leaves out videos that were tracked by their own links.
 //
-// If the organisation has no paid subscription, resumeVideosOf does nothing. Instead, the next fetch of each account chooses the videos.
+// TrackAccounts passes only accounts whose next fetch is not due soon. If the organisation has no paid subscription, resumeVideosOf does nothing,
+// because the next fetch of each account then chooses the videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) error {
 	if len(accounts) == 0 {
 		return nil

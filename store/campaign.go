@@ -63,7 +63,7 @@ type CampaignDay struct {
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
 
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
-	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
+	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
 	// ViewsFromKnown has the views that became known on this day, minus the views that became unknown. The change in Views since the previous day
 	// is the sum of ViewsGained, ViewsFromAdded and ViewsFromKnown.
@@ -75,7 +75,7 @@ type CampaignVideo struct {
 	ID      uuid.UUID
 	Link    string
 	Removed bool
-	AddedAt db.Instant // time since which the video is in the collection
+	AddedAt db.Instant // when the video became a member of the collection
 
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
@@ -131,10 +131,11 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
 // campaignPoints is a SQL query for stored points of the videos in @ids, ordered by video and day. For each video, it selects the points from @from
-// to @to, the last point on or before @from, and the first point on or after @to.
+// to @to. It also selects the last earlier point if @from has no point, and the first later point if @to has no point. The result can have further
+// points before @from and after @to.
 //
-// @before must be 6 days before @from. The query compares @before with the Monday of each weekly point, and the day of a weekly point can be up to
-// 6 days after its Monday.
+// @before must be the day 6 days before @from. The day of a weekly point is at most 6 days after its Monday. So if the Monday is on or before
+// @before, the day of the point is on or before @from.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -232,7 +233,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 		at++
 	}
 	var p pointRow
-	targets := p.scanTargets()
+	targets := p.fieldPointers()
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
 			return db.Translate(err)
@@ -275,8 +276,8 @@ type pointRow struct {
 	weekly  int
 }
 
-// scanTargets returns pointers to the fields of the row, in the order of the query's columns, so that rows.Scan can fill the fields.
-func (r *pointRow) scanTargets() []any {
+// fieldPointers returns pointers to the fields of the row, in the order of the query's columns. rows.Scan fills the fields through these pointers.
+func (r *pointRow) fieldPointers() []any {
 	out := []any{&r.video, &r.day}
 	for n := range r.counts {
 		out = append(out, &r.counts[n])

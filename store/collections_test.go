@@ -21,7 +21,7 @@ func updateCollection(t *testing.T, o *store.Org, id uuid.UUID, p store.Collecti
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
 	if len(c.Hashtags) == 0 {
-		c.Hashtags = nil // methods that read collections return nil, not an empty slice, if a collection has no hashtags
+		c.Hashtags = nil // if a collection has no hashtags, the methods that read collections leave the field Hashtags nil
 	}
 	return c
 }
@@ -168,7 +168,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *testing.T) {
+func TestUpdateCollection_refusesACycleFromConcurrentMoves(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -177,7 +177,7 @@ func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *test
 		finish := storetest.RunBeforeStatement(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, patchWithParent(&a.ID))
 		})
-		updateCollection(t, o, a.ID, patchWithParent(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
+		updateCollection(t, o, a.ID, patchWithParent(&b.ID)) // the update of collection b starts when this call is about to read the descendants of collection a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, readCollection(t, o, b.ID).ParentID)

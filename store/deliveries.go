@@ -76,7 +76,7 @@ func newDelivery(org, webhook, id uuid.UUID, e Event, now db.Instant) Delivery {
 	return Delivery{OrganisationID: org, ID: id, WebhookID: webhook, Position: e.Position, EventID: e.ID, EventType: e.Type, CreatedAt: now, NextAt: &now}
 }
 
-// webhookQueueEntry is a row of webhook_queue. It says when a webhook is due, and until when no process can claim it.
+// webhookQueueEntry is a row of webhook_queue. It has the due time of a webhook. Before the time ClaimedUntil, no process can claim the webhook.
 type webhookQueueEntry struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	WebhookID      uuid.UUID `gorm:"primaryKey"`
@@ -116,7 +116,8 @@ type WebhookClaim struct {
 	token          uuid.UUID
 }
 
-// ClaimWebhooks claims up to limit webhooks that have a due delivery. The claims end after leaseTime. The webhook that is due longest comes first.
+// ClaimWebhooks claims webhooks that have a due delivery, ordered by their due times. It claims at most "limit" webhooks. Each claim ends after
+// leaseTime.
 func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
 	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
@@ -151,8 +152,8 @@ type DueDelivery struct {
 	Event Event
 }
 
-// DueDeliveries returns the webhook of a claim, its organisation, and up to limit due deliveries, ordered by their due times. It returns
-// ErrNotFound if the webhook was deleted, and no deliveries if the webhook is disabled.
+// DueDeliveries returns the webhook of a claim, its organisation and its due deliveries, ordered by their due times. It returns at most "limit"
+// deliveries. If the webhook was deleted, it returns ErrNotFound. If the webhook is disabled, it returns no deliveries.
 func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (Webhook, Organisation, []DueDelivery, error) {
 	o := s.Org(c.OrganisationID)
 	org, err := s.Organisation(ctx, o.id)

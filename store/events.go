@@ -194,8 +194,8 @@ func (r *EventRecorder) IsRecording(org uuid.UUID) bool {
 	return on
 }
 
-// IsRecordingAny returns true if events of any of the organisations are recorded.
-func (r *EventRecorder) IsRecordingAny() bool { return len(r.receivers) > 0 }
+// HasEnabledFeed returns true if at least one of the organisations has an enabled event feed, so that its events are recorded.
+func (r *EventRecorder) HasEnabledFeed() bool { return len(r.receivers) > 0 }
 
 // addEvent adds an event of the organisation. It does nothing if the events of the organisation are not recorded.
 func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) {

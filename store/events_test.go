@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventsAfter returns up to limit events of an organisation after the given position, the oldest first.
+// eventsAfter returns events of an organisation after the given position, the oldest first. It returns at most "limit" events.
 func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) []store.Event {
 	t.Helper()
 	list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: limit, After: after}})
@@ -88,7 +88,7 @@ func TestListEvents_returnsEachEventOnceDuringConcurrentWrites(t *testing.T) {
 	})
 }
 
-// The last event that the reader got is no longer in the database, as after the restore of an older backup.
+// The last event that the reader got is no longer in the database. This can happen after an older backup was restored.
 func TestListEvents_returnsNewEventsToAReaderWhoseLastEventIsNoLongerStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

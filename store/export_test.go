@@ -3,8 +3,8 @@ package store
 // SetMaxRowsPerList changes the maximum number of rows of a list in memory. Longer lists are not kept in memory.
 func SetMaxRowsPerList(s *Store, rows int) { s.maxSequenceRows = rows }
 
-// SetMaxCachedRows changes the maximum number of rows of all lists in memory together.
+// SetMaxCachedRows changes how many rows can be in memory at most, added up over all lists.
 func SetMaxCachedRows(s *Store, rows int64) { s.sequences.maxRows = rows }
 
-// CountCachedRows returns the number of rows of all lists in memory together.
+// CountCachedRows returns how many rows are in memory, added up over all lists.
 func CountCachedRows(s *Store) int64 { return s.sequences.rows }

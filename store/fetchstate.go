@@ -18,7 +18,7 @@ type FetchStatus = queue.FetchStatus
 // next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
-	FetchReason   string      // the reason that FetchDetail puts at the beginning of its sentence; "" if the status needs no stored reason
+	FetchReason   string      // the stored reason for the status; if it is "", FetchDetail uses the default reason for the status
 	LastAttemptAt *db.Instant // time of the last request to a source since the organisation began to track the video or account
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
@@ -72,7 +72,7 @@ func setStoppedStatus(columns map[string]any) map[string]any {
 
 // defaultReasons has the reason of each status for which no reason is stored. %s stands for "video" or "account".
 var defaultReasons = map[FetchStatus]string{
-	queue.FetchPending:     "The first fetch of the %s since tracking began is still to come",
+	queue.FetchPending:     "The %s has not been fetched since tracking began",
 	queue.FetchDelayed:     "No collector has fetched the %s in time",
 	queue.FetchFailing:     "The last attempts to fetch the %s failed",
 	queue.FetchPrivate:     "The platform says that the %s is private",

@@ -60,10 +60,11 @@ type Point struct {
 	Provenance
 }
 
-// History returns the points of a video on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an unknown video.
+// History returns the points of a video from the day "from" to the day "to", both inclusive, the newest first. It returns ErrNotFound for an unknown
+// video.
 //
-// Between two stored points, History interpolates a point for each day on which the video was not fetched, or whose point was rolled up. There
-// are no points before the first or after the last stored point.
+// If a day between two stored points has no stored point, History interpolates the point of this day. There are no points before the first or after
+// the last stored point.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	video := ref.ID
 	if video == uuid.Nil {
@@ -120,8 +121,8 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns, for each count, the last exact value before the first of the given points. A point with a lower count has the quality
-// "corrected". The values can be older than the requested range, so that the quality of a point does not depend on the range.
+// lastKnownCounts returns the last exact value of each count before the first given point. A point whose count is lower than the last exact value
+// gets the quality "corrected". The values can be older than the requested range, so that the quality of a point does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -227,8 +228,9 @@ type interpolation struct {
 	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
-// appendBetween appends linearly interpolated points, the newest first: one for each day from..to that is between two stored points. It rounds down, so
-// that interpolated values of a rising count never fall and never exceed the count of the later point.
+// appendBetween appends interpolated points for the days between two stored points, the newest first. It leaves out days before "from" and days after
+// "to". The counts are interpolated linearly and rounded down. So the values of a rising count never fall and never exceed the count of the later
+// point.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

@@ -15,7 +15,7 @@ import (
 
 // Collectors store the points of all videos for one day, and then the points of all videos for the next day. So the points of one video are far apart
 // in the tables. The test fills the tables in this order.
-func TestHistory_readsFewPagesOfTheDatabaseFor730Days(t *testing.T) {
+func TestHistory_readsFewDatabasePagesForARangeOf730Days(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 130)

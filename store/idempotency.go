@@ -153,7 +153,7 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 		}
 		if !reserved {
 			out = IdempotencyKey{State: KeyStoreFull}
-			out.RetryAfter, err = timeUntilKeyFits(tx, o.id, fresh.Bytes, now)
+			out.RetryAfter, err = timeUntilSpaceForKey(tx, o.id, fresh.Bytes, now)
 			return err
 		}
 		inserted := tx.Clauses(db.OnConflictDoNothing("organisation_id", "operation", "key")).Create(&fresh)
@@ -231,8 +231,8 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	})
 }
 
-// ReleaseKey allows a request that ended without an answer to be sent again immediately. The key keeps its EffectID, because the request
-// may already have created an object.
+// ReleaseKey ends the lease of a key whose request ended without an answer. After that, the caller can send the same request again immediately. The
+// key keeps its EffectID, because the request may already have created an object.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, 0)
 }
@@ -260,7 +260,8 @@ func deleteKeys(tx *gorm.DB, org uuid.UUID, size int64, condition string, args .
 	return addKeyBytes(tx, org, -size)
 }
 
-// DeleteExpiredKeys deletes up to limit expired idempotency keys of an organisation, oldest first. It returns the number of deleted keys.
+// DeleteExpiredKeys deletes expired idempotency keys of an organisation, the oldest first, and returns the number of deleted keys. It deletes at most
+// "limit" keys.
 func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (int64, error) {
 	var freed []int64
 	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (
@@ -276,12 +277,12 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// keyLookahead is the maximum number of keys that timeUntilKeyFits reads, the oldest first.
+// keyLookahead is how many keys of an organisation timeUntilSpaceForKey reads at most. It reads the oldest keys.
 const keyLookahead = 1000
 
-// timeUntilKeyFits returns how long the organisation must wait until a key of n bytes can be stored. By then, enough of its oldest keys have
-// expired. It returns at least one second.
-func timeUntilKeyFits(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
+// timeUntilSpaceForKey returns how long the organisation must wait until a key of n bytes can be stored. By then, enough of its oldest keys have
+// expired. The result is at least one second.
+func timeUntilSpaceForKey(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {
 		return 0, err

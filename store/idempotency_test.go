@@ -66,7 +66,7 @@ func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
 		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State, "another request must not use the key, because the effect of the first request is unknown")
-		require.Equal(t, second, reserveKey(t, o, "TrackVideo", "k", "body"), "the same request must be able to continue at once")
+		require.Equal(t, second, reserveKey(t, o, "TrackVideo", "k", "body"), "after ReleaseKey, the same request must get the key again without a wait")
 	})
 }
 

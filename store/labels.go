@@ -36,7 +36,7 @@ SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)
-	if inOrder { // IS TRUE prevents a query plan that reads the members of the collections first
+	if inOrder { // the suffix "IS TRUE" prevents a query plan that reads the members of the collections first
 		where = "(" + where + ") IS TRUE"
 	}
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
@@ -63,12 +63,12 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels has the collections of an organisation with their hashtags, and members of these collections: all members, or only the members on one
-// page of a list. The labels of a video or account are the collections that contain it.
+// labels has the collections of an organisation, with their hashtags and their members. It has either all members, or only the members on one page of
+// a list. The labels of a video or account are the collections that contain it.
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
-	single  []labelSet             // for each collection, the labelSet of a row that is only in this collection; all such rows share it
+	single  []labelSet             // for each collection, a labelSet with only this collection; videos and accounts in no other collection share it
 	tags    map[string][]int       // the key is a hashtag; the value has the indexes of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice
@@ -118,10 +118,10 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// labelRows sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. labelRows
+// setRowLabels sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. setRowLabels
 // returns the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If the labels of all rows together take
 // more than maxBytes, the last rows may be left out, but not the first row.
-func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
+func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
 		var videos, accounts []uuid.UUID
@@ -152,18 +152,18 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, rowAt fun
 	return done, bytes, nil
 }
 
-// labelVideos sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take in
+// setVideoLabels sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take in
 // JSON. If the labels of all videos together take more than maxBytes, the last videos may be left out.
-func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
-	return o.labelRows(ctx, len(videos), maxBytes,
+func (o *Org) setVideoLabels(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
+	return o.setRowLabels(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// labelAccounts sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels take
-// in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
-func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
-	return o.labelRows(ctx, len(accounts), maxBytes,
+// setAccountLabels sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels
+// take in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
+func (o *Org) setAccountLabels(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
+	return o.setRowLabels(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
@@ -201,17 +201,18 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 		o.s.labels.put(o.id, v.labels, nil)
 	}
 	q := o.s.db.Read(ctx)
-	ofVideo, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
-	ofAccount, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
-	return o.readMemberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
+	videoCondition, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
+	accountCondition, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
+	return o.readMemberships(ctx, videoCondition, accountCondition, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
 }
 
-// readMemberships reads the collections of the organisation, and the members that the SQL conditions ofVideo and ofAccount select. The named
-// arguments of these conditions are in args. If there are more than limit members, readMemberships returns errTooManyMembers.
-func (o *Org) readMemberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
+// readMemberships reads the collections of the organisation and their members. It reads only the videos that match the SQL condition videoCondition,
+// and only the accounts that match accountCondition. The map args has the named arguments of both conditions. If there are more than limit members,
+// readMemberships returns errTooManyMembers.
+func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondition string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
 	maps.Copy(named, args)
-	query := strings.NewReplacer("{m.video_id}", ofVideo, "{m.account_id}", ofAccount).Replace(memberships)
+	query := strings.NewReplacer("{m.video_id}", videoCondition, "{m.account_id}", accountCondition).Replace(memberships)
 	l, at := &labels{tags: map[string][]int{}}, map[uuid.UUID]int{}
 	type tagged struct {
 		tag        string

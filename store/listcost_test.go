@@ -62,22 +62,23 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// row runs a query on the same connection as the lists, and returns the values of the first row.
-	row := func(query string) (values []string) {
+	// readRow runs a query that returns one row, and returns the two values of this row. The store has only one connection, so the query uses the
+	// connection that read the lists.
+	readRow := func(query string) (values []string) {
 		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().StaticQuery(query).Select(nil, func(row *db.Values) error {
 			values = []string{row.String(0), row.String(1)}
 			return nil
 		})))
 		return values
 	}
-	require.Equal(t, []string{"40", "0"}, row(`SELECT CAST(generic_plans AS text), CAST(custom_plans AS text) FROM pg_prepared_statements
+	require.Equal(t, []string{"40", "0"}, readRow(`SELECT CAST(generic_plans AS text), CAST(custom_plans AS text) FROM pg_prepared_statements
  WHERE statement LIKE 'SELECT videos.latest_views%'`), "all 40 executions must use the generic plan that the connection has kept")
-	require.Equal(t, []string{"auto", "on"}, row("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
+	require.Equal(t, []string{"auto", "on"}, readRow("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
 // An Org that remembers the version must read it before all other data. Otherwise the ETag of an answer could belong to newer data than the
 // answer has.
-func TestWithRememberedVersion_readsTheVersionOnceAndFirst(t *testing.T) {
+func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

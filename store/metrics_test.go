@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMetricColumns_nameTheFieldsThatTheMethodsReturn(t *testing.T) {
+func TestMetricColumns_matchTheFieldsOfCountsSumsAndVideo(t *testing.T) {
 	t.Parallel()
 	var counts Counts
 	var sums Sums

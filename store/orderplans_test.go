@@ -29,7 +29,7 @@ func TestVideos_useAnIndexForEveryOrder(t *testing.T) {
 		for first := 0; first < 3000; first += 500 {
 			storetest.Track(t, o, storetest.VideoLinksFrom(t, first, 500)...)
 		}
-		// A third of the videos get null in each column that can be null.
+		// Every column that can be null gets null in the same third of the videos.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date ", "citus": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
  latest_views = CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, latest_updated_at = CASE WHEN {n} % 3 > 0 THEN created_at + 5 END,
  outlier_multiplier = CASE WHEN {n} % 3 > 0 THEN {n} % 70 / 7.0 END, increase_1d = CASE WHEN {n} % 3 > 0 THEN {n} % 60 / 7.0 END,

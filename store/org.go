@@ -60,8 +60,9 @@ type Version struct {
 	// delayed without a change of the data. In this case, the value of Late changes, but the field Version does not.
 	Late *db.Instant
 
-	videos, stopped int64 // number of tracked videos, and of videos whose tracking was stopped
-	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
+	videos  int64 // number of tracked videos
+	stopped int64 // number of videos whose tracking was stopped
+	labels  int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
 // AtVersion returns an Org whose lists use the given result of Version: its version number and its totals. So a request that calls Version first

@@ -35,7 +35,7 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // day. If an organisation already has a row for a later day, its last row is updated instead. This happens if a fetch from before midnight is
 // stored after midnight, when the totals may already include fetches of the later day.
 func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
-	return db.Orgs(db.Distinct(orgs)).ExecWrites(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
+	return db.Orgs(db.Distinct(orgs)).StatementsForExec(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}

@@ -29,21 +29,21 @@ func TestListVideos_rememberWherePagesBegin(t *testing.T) {
 			}
 			for _, offset := range []int{300, 350, 300, len(whole) - 60, len(whole) - 10} {
 				ids, _ := read(offset)
-				require.Equal(t, whole[offset:min(offset+50, len(whole))], ids, "%v, page from row %d", order, offset)
+				require.Equal(t, whole[offset:min(offset+50, len(whole))], ids, "order %v: wrong videos on the page that begins at row %d", order, offset)
 			}
 			if order.Column == "created_at" || order.Column == "latest_views" { // every video has a value in these columns
 				_, first := read(500)
 				_, again := read(500)
 				_, next := read(550)
-				require.Less(t, again, first, "%v: the same page needs no search", order)
-				require.Equal(t, again, next, "%v: the next page needs no search", order)
+				require.Less(t, again, first, "order %v: a repeated request for a page must need fewer statements than the first request", order)
+				require.Equal(t, again, next, "order %v: the next page must need as few statements as the repeated page", order)
 			}
 
-			storetest.StopVideos(t, o, links[0]) // the change moves the rows after this video
+			storetest.StopVideos(t, o, links[0]) // now the rows that follow this video in the list are one place nearer to the beginning
 			links = links[1:]
 			whole = idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Videos)
 			ids, _ := read(500)
-			require.Equal(t, whole[500:550], ids, "%v, after a change", order)
+			require.Equal(t, whole[500:550], ids, "order %v: wrong videos on the page that begins at row 500, after a video was stopped", order)
 		}
 	})
 }

@@ -81,9 +81,9 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 	return errMissing
 }
 
-// enqueueRefresh adds a video or account to the fetch queue, with the highest priority and the current time as its due time. It adds nothing if the
-// last successful fetch, at lastFetch, was less than queue.RefreshPause ago. Without such a fetch, lastFetch is nil. The function checkTracked
-// returns an error if the video or account is not tracked any more.
+// enqueueRefresh adds a video or account to the fetch queue, with the highest priority and the current time as its due time. The time of the last
+// successful fetch is lastFetch, or nil if there was no successful fetch. If lastFetch is less than queue.RefreshPause ago, enqueueRefresh adds
+// nothing. The function checkTracked returns an error if the video or account is not tracked any more.
 func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {

@@ -13,10 +13,11 @@ type ReplicaState = db.ReplicaState
 // Replica returns the state of the replica for reads. It returns false if there is no replica.
 func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { return s.db.Replica(ctx) }
 
-// FromReplica returns the result of readData, which must not write. If possible, it passes to readData an Org whose lists and histories come from the
-// replica, with every change that was committed before the call.
+// FromReplica calls readData and returns its result. The function readData must not write. FromReplica passes an Org to readData: its lists and
+// histories are read from the replica, which must have every change that was committed before the call of FromReplica.
 //
-// If there is no replica, FromReplica calls readData with o, which reads from the primary. It also does so if the replica fails or lacks a change.
+// If the replica fails or lacks such a change, FromReplica calls readData again with the given Org, which reads from the primary. If there is no
+// replica, it calls readData only with the given Org.
 func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return readData(o)

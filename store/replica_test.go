@@ -204,7 +204,7 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	o := storetest.NewOrg(t, r.DB)
 	storetest.Track(t, o, storetest.VideoLink(t, 1))
 
-	elsewhere := r.openStore(t, storetest.NewURL(t, "postgres")) // a database on another server
+	elsewhere := r.openStore(t, storetest.CreateDatabase(t, "postgres")) // a database on another server
 	require.Len(t, videoTitles(t, elsewhere, o), 1)
 	require.Contains(t, r.log.String(), "the server is not a replica of the database")
 
@@ -213,6 +213,6 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	down.Host = "127.0.0.1:1" // no server listens on port 1
 	require.Len(t, videoTitles(t, r.openStore(t, down.String()), o), 1)
 
-	_, err = store.Open(t.Context(), store.Options{URL: storetest.NewURL(t, "sqlite"), ReadURL: replica.Database("replicated"), Now: r.Clock.Now})
+	_, err = store.Open(t.Context(), store.Options{URL: storetest.CreateDatabase(t, "sqlite"), ReadURL: replica.Database("replicated"), Now: r.Clock.Now})
 	require.ErrorContains(t, err, "a replica for reads is possible only for a PostgreSQL database")
 }

@@ -12,7 +12,7 @@ import (
 func TestListVideos_returnsTheSameValuesAsReadingEachVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewOrgInAllTables(t, db)
+		o := storetest.CreateOrgWithData(t, db)
 		// In one video, columns of the same type have different values. In another video, every column that can be NULL is NULL.
 		db.Exec(t, `UPDATE videos SET song_name = 'song', song_link = 'https://example.com/song', video_length = '58.5', title = 'Título "1" <b>', not_safe = true, private = true,
 			hidden_stats = true, ad_info_shop = true, ad_is_ad = true, ad_product_id_shop = 'product', latest_views = 9007199254740993, latest_likes = 2, latest_comments = 3,

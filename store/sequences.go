@@ -43,7 +43,7 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order of a list. If s is nil, put records that the list has too many rows for the cache.
+// put stores the order of a list. If the list has too many rows for the cache, s must be nil, and put stores only this fact.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,7 +54,7 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 			}
 			require.Len(t, want, len(members))
 			for _, query := range []store.VideoQuery{{CollectionID: &launch}, {Collections: []string{"Launch", "unknown"}}, {CollectionID: &launch, Collections: []string{launch.String()}}} {
-				for name, reader := range map[string]*store.Org{"order from the cache": o, "order from the database": large.Org(o.ID())} {
+				for name, reader := range map[string]*store.Org{"the order comes from the cache": o, "the order comes from the database": large.Org(o.ID())} {
 					query.Order = order
 					var byNumber, byCursor []store.Video
 					for offset := 0; offset < len(members); offset += 4 {
@@ -75,8 +75,8 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 						}
 						query.Window.After = page.Next
 					}
-					require.Equal(t, want, byNumber, "%s %+v", name, query)
-					require.Equal(t, want, byCursor, "%s %+v", name, query)
+					require.Equal(t, want, byNumber, "%s: %+v", name, query)
+					require.Equal(t, want, byCursor, "%s: %+v", name, query)
 				}
 			}
 		}

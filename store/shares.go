@@ -22,7 +22,7 @@ type sharePage struct {
 type Share struct {
 	Organisation Organisation
 	Collection   Collection  // the collection, without hashtags and counts
-	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareOpenedInterval; nil if the page was never opened
+	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareVisitInterval; nil if the page was never opened
 }
 
 // Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, a private
@@ -52,14 +52,14 @@ func (c Collection) isShareExpired(now db.Instant) bool {
 	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
 }
 
-// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. If many visitors open a share page, the time is written at most once in this
+// ShareVisitInterval is the accuracy of Org.LastShareVisit. If many visitors open a share page, the time is written at most once in this
 // interval.
-const ShareOpenedInterval = 10 * time.Minute
+const ShareVisitInterval = 10 * time.Minute
 
-// SaveShareVisit stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.
+// SaveShareVisit stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareVisitInterval ago.
 func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	now := s.db.Now()
-	if share.OpenedAt != nil && now.Sub(*share.OpenedAt) < ShareOpenedInterval {
+	if share.OpenedAt != nil && now.Sub(*share.OpenedAt) < ShareVisitInterval {
 		return nil
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -67,9 +67,9 @@ func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	})
 }
 
-// ShareOpenedAt returns when a visitor last opened the share page with the given hash, accurate to ShareOpenedInterval. It returns nil if
+// LastShareVisit returns when a visitor last opened the share page with the given hash, accurate to ShareVisitInterval. It returns nil if
 // the page was never opened, or if the hash belongs to no collection of the organisation.
-func (o *Org) ShareOpenedAt(ctx context.Context, hash string) (*db.Instant, error) {
+func (o *Org) LastShareVisit(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
 	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error
 	if err != nil || page.OrganisationID != o.id {

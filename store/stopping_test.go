@@ -74,7 +74,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 	})
 }
 
-func TestStopVideos_stopsNothingIfAllVideosAreRequiredAndOneIsUnknown(t *testing.T) {
+func TestStopVideos_stopsNoVideoIfOneIsUnknownAndAllOrNothingIsTrue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

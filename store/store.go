@@ -92,8 +92,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 type queries struct {
 	version          db.StaticQuery // the version of an organisation: see versionQuery
 	storedPoints     db.StaticQuery // all points of a video in a range of days, in order
-	newestPoints     db.StaticQuery // the newest daily and weekly point of a video in a range of days
-	oldestPoints     db.StaticQuery // the oldest daily and weekly point of a video in a range of days
+	newestPoints     db.StaticQuery // two points of a video in a range of days: the newest daily point and the newest weekly point
+	oldestPoints     db.StaticQuery // two points of a video in a range of days: the oldest daily point and the oldest weekly point
 	organisationDays db.StaticQuery // the points of an organisation in a range of days
 	accountDays      db.StaticQuery // the points of an account in a range of days
 }

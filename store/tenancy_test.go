@@ -99,15 +99,15 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 
 // methodsWithoutIDs lists the methods of Org whose arguments cannot name a record of another organisation.
 var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
-	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
+	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "LastShareVisit"}
 
 // readOnlyMethods are the names of the methods of Org that only read the database.
 var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
-	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "ShareOpenedAt"}
+	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "LastShareVisit"}
 
-func TestShareOpenedAt_isNilForAnotherOrganisation(t *testing.T) {
+func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -116,10 +116,10 @@ func TestShareOpenedAt_isNilForAnotherOrganisation(t *testing.T) {
 		share, err := db.Share(t.Context(), *shared.Hash)
 		require.NoError(t, err)
 		require.NoError(t, db.SaveShareVisit(t.Context(), share))
-		own, err := o.ShareOpenedAt(t.Context(), *shared.Hash)
+		own, err := o.LastShareVisit(t.Context(), *shared.Hash)
 		require.NoError(t, err)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *own)
-		foreign, err := storetest.NewOrg(t, db).ShareOpenedAt(t.Context(), *shared.Hash)
+		foreign, err := storetest.NewOrg(t, db).LastShareVisit(t.Context(), *shared.Hash)
 		require.NoError(t, err)
 		require.Nil(t, foreign)
 	})
@@ -135,11 +135,11 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls must have calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.NewOrgInAllTables(t, db) // NewOrgInAllTables also runs the SQL statements of collectors; the last subtest checks these statements
+		storetest.CreateOrgWithData(t, db) // CreateOrgWithData also runs the SQL statements of collectors; the last subtest checks these statements
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The unknown ids are created after the ids of the other organisation, and before the ids of the calling organisations. So a list that is
-		// sorted by id has the unknown ids and the ids of the other organisation before the ids of the caller.
+		// The ids are created in this order: the ids of the other organisation, the unknown ids, and later the ids of each caller. So in a list
+		// that is sorted by id, a foreign id and an unknown id both come before the ids of the caller.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
@@ -159,7 +159,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
-			db.Clock.Advance(time.Second) // otherwise a method that stores the current time would store the old value again
+			db.Clock.Advance(time.Second) // so a method that stores the current time changes the stored value
 			return a
 		}
 		readers := newCallers()
@@ -179,7 +179,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation must not change", name, i)
 				}
 				if !slices.Contains(methodsWithoutIDs, name) && own == want {
-					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: known and unknown ids have the same answer, so the call with known ids must change rows", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: a call with known ids must change rows, or have another answer than a call with unknown ids", name, i)
 				}
 			}
 		}

@@ -252,8 +252,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		r, err := o.CreateReport(ctx, newReport(x))
 		return newAnswer(err, r)
 	}},
-	"ShareOpenedAt": {func(ctx context.Context, o *store.Org, x, _ references) answer { // see also TestShareOpenedAt_isNilForAnotherOrganisation
-		at, err := o.ShareOpenedAt(ctx, x.name)
+	"LastShareVisit": {func(ctx context.Context, o *store.Org, x, _ references) answer { // see also TestLastShareVisit_isNilForAnotherOrganisation
+		at, err := o.LastShareVisit(ctx, x.name)
 		return newAnswer(err, at)
 	}},
 	"Report": {func(ctx context.Context, o *store.Org, x, _ references) answer {

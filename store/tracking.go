@@ -143,7 +143,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 			Args: []any{started, len(restarted), t.id}})
 	}
-	enqueue, err := queue.EnqueueWrites(t.Tx, t.id, t.queueEntries(r, tracked, before), t.Now)
+	enqueue, err := queue.StatementsForEnqueue(t.Tx, t.id, t.queueEntries(r, tracked, before), t.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +153,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, t.updateSums(t.Tx, t.accountsOf(restarted))
 }
 
-// trackStoredVideos handles the links of a request whose videos are already stored. It marks each of these videos as tracked by its own link. It
-// returns one result for each link of the request, which is the zero value if the link's video is not stored. It also returns the videos that were
+// trackStoredVideos tracks the videos of a request that are already stored, and marks them as tracked by their own links. It returns one result for
+// each link of the request. If the video of a link is not stored, the result is the zero value. It also returns the restarted videos, which were
 // stopped and are now tracked again.
 func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
@@ -168,7 +168,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		switch {
 		case v.Removed:
 			restarted = append(restarted, v)
-			change := videoChange{again: true, pending: tracked[i].Pending}
+			change := videoChange{resumed: true, pending: tracked[i].Pending}
 			changed[change] = append(changed[change], v.ID)
 		case !v.Direct:
 			changed[videoChange{}] = append(changed[videoChange{}], v.ID)
@@ -199,21 +199,21 @@ func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUI
 // videoChange says how the row of a stored video changes if a request tracks the video by its own link. In every case, the video is marked as
 // tracked by its own link.
 type videoChange struct {
-	again   bool // the video was stopped before and is now tracked again
-	pending bool // the video is tracked again, but is not fetched yet; false if again is false
+	resumed bool // the video was stopped before and is now tracked again
+	pending bool // the resumed video is saved but not fetched, because it is not in the fetch queue; always false if resumed is false
 }
 
 // changedColumns returns the new value of each column that changes, with the name of the column as the key.
 func (c videoChange) changedColumns() map[string]any {
 	columns := map[string]any{"direct": true}
-	if c.again {
+	if c.resumed {
 		columns["removed"], columns["pending"] = false, c.pending
 		columns = setPendingStatus(columns)
 	}
 	return columns
 }
 
-// storedVideo has the values of a stored video that TrackVideos needs.
+// storedVideo is a stored video, with only the fields that are needed to track it.
 type storedVideo struct {
 	ID              uuid.UUID
 	LinkedAccountID *uuid.UUID

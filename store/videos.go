@@ -181,7 +181,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		return nil, db.Translate(err)
 	}
 	spec.Complete = o.AtVersion(v).fillVideoFields
-	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
+	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -230,7 +230,7 @@ func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, ma
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 		return o.AtVersion(v).fillVideoFields(ctx, videos, maxBytes)
 	}
-	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
+	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
 	if err != nil {
 		return nil, err
@@ -272,12 +272,12 @@ func (o *Org) fillVideoFields(ctx context.Context, videos []Video, maxBytes int6
 	for i := range videos {
 		videos[i].setStatusAt(now)
 	}
-	return o.labelVideos(ctx, videos, maxBytes)
+	return o.setVideoLabels(ctx, videos, maxBytes)
 }
 
-// videoCompleter returns a function that does the same as fillVideoFields for a single video. It returns nil if the labels of the given version
-// are not in memory.
-func (o *Org) videoCompleter(v Version) func(*Video) {
+// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. It returns nil if the labels of the given
+// version are not in memory.
+func (o *Org) videoFieldFiller(v Version) func(*Video) {
 	cached := o.s.labels.peek(o.id, v.labels)
 	if cached == nil {
 		return nil
@@ -308,8 +308,8 @@ func (q VideoQuery) hasFilters() bool {
 		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matchingVideos returns a database query for the videos that match all conditions of the query, except the conditions on collections. The query has
-// no ORDER BY and no LIMIT yet.
+// matchingVideos returns a database query for the videos that match the given VideoQuery. It leaves out the conditions on collections. The database
+// query has no ORDER BY and no LIMIT yet.
 func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.scopedQuery(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -399,7 +399,7 @@ func insertVideos(tx *gorm.DB, videos []Video) []db.Write {
 			v.CreatedAt, v.Removed, v.Pending, v.Direct, v.Title, v.TitleFolded, v.NotSafe, v.Private,
 			v.HiddenStats, v.AdInfoShop, v.AdIsAd, v.FetchStatus, v.FetchReason, v.NextFetchAt}
 	}
-	return db.InsertWrites(tx, "videos", newColumns, rows, "")
+	return db.StatementsForInsert(tx, "videos", newColumns, rows, "")
 }
 
 // Key returns the key of the video's row: the id of its organisation and its own id.

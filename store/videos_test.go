@@ -283,7 +283,7 @@ func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCu
 func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.NewOrgInAllTables(t, db) // data of another organisation, which no query may return
+		storetest.CreateOrgWithData(t, db) // data of another organisation, which no query may return
 		lib := newLibrary(t, db)
 		for _, column := range sortableVideoColumns() {
 			for _, descending := range []bool{false, true} {

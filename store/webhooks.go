@@ -202,11 +202,11 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook or ErrNotFound. For PreviousSecretLife, deliveries
-// are also signed with the previous secret.
+// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook. It returns ErrNotFound for an unknown id. For
+// PreviousSecretLife, deliveries are also signed with the previous secret.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a new secret, the
-// caller did not receive it. RotateWebhookSecret then replaces the secret of the earlier attempt, and does not change PreviousSecret.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request has already stored a secret,
+// RotateWebhookSecret overwrites this secret and keeps PreviousSecret. The caller never received the overwritten secret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {

@@ -87,7 +87,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.printText(line) // not an event: a program has written this line to standard output
+				p.printText(line) // a line that is not JSON is the output of a program
 			default:
 				p.addEvent(e)
 				o.addEvent(e)

@@ -178,7 +178,7 @@ count as one statement.
 ` +
 		"In all tests, a check (`CheckStatement` in `store/storetest/rules.go`) inspects each statement before it runs, and refuses a statement that is not restricted to one organisation. " +
 		`This table shows that the
-check does not overlook a missing restriction. ` +
+check finds each missing restriction. ` +
 		"One restriction at a time was removed from each statement: a condition such as `organisation_id = ?`, the column of an INSERT, or the column of a conflict\ntarget. " +
 		`The check refused **every** changed statement.
 

@@ -38,7 +38,7 @@ func TestStatements_pageShowsCountsAndNodesOfStatements(t *testing.T) {
 	require.Contains(t, got, "| citus | 7 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "two equal statements must count as one")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | one shard | 2 | videos |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | any node | 1 | organisations |\n")
-	require.Contains(t, got, "| all nodes (changes the definition of a table) | 1 | snapshots_daily |\n")
+	require.Contains(t, got, "| all nodes (table definition) | 1 | snapshots_daily |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | coordinator | 2 | fetch_subscriptions, fetch_targets |\n")
 }
 

@@ -49,8 +49,8 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// LowestRatio is (Limit + h) / Limit, where h is the time of a minimal HTTP request. Ratio can hardly be lower. LowestRatio is 0 if it was
-	// not computed.
+	// LowestRatio is an estimate of the lowest possible Ratio. It assumes that Measured is Limit plus the time of a minimal HTTP request.
+	// LowestRatio is 0 if it was not computed.
 	LowestRatio float64 `json:"with_http,omitempty"`
 }
 

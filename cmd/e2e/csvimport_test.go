@@ -26,7 +26,7 @@ import (
 
 var (
 	csvVideos = flag.Int("csv.videos", 10_050, "number of videos that TestDownload_csvOpensInASpreadsheetAndCanBeImported downloads, opens and imports; more than 10,000 need more than two pages of the API")
-	csvOut    = flag.String("csv.out", "", "path of the page that TestDownload_csvOpensInASpreadsheetAndCanBeImported writes")
+	csvOut    = flag.String("csv.out", "", "path of the page with the results of TestDownload_csvOpensInASpreadsheetAndCanBeImported; if it is empty, there is no page")
 )
 
 // writeVideos writes a CSV file of videos with captions that a spreadsheet could run as formulas.
@@ -101,7 +101,7 @@ const maxDownloadMemory = 64 << 20
 func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
+	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
 	organisation := func(name string) (token string) {
 		var made struct {
 			ID    string `json:"organisation_id"`
@@ -252,7 +252,7 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 // spreadsheetPage returns the text of docs/evidence/spreadsheets.md.
 func spreadsheetPage(files []csvFile) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Downloads of many videos and spreadsheets
+	fmt.Fprintf(&b, `# CSV downloads in spreadsheet programs
 
 `+
 		"`make spreadsheets` writes this page. "+
@@ -260,15 +260,18 @@ func spreadsheetPage(files []csvFile) string {
 		"`reeltally export videos` downloads them as CSV with\ncommas, and as CSV with semicolons and decimal commas. "+
 		`Gnumeric opens the first file in an English locale and the second file in a German locale, and saves both as workbooks.
 
-The test requires:
+`+
+		`The test requires:
 
 - The workbooks have no formulas. In the columns %s, each cell is a number.
-- The files are imported into new organisations. The import restores the links, captions, counts, lengths and times of all videos.
+`+
+		`- The files are imported into new organisations. The import restores the links, captions, counts, lengths and times of all videos.
 - The memory of the server grows by at most %d MiB during a download.
 
-The seconds depend on what else the machine does.
+`+
+		`The seconds depend on what else the machine does.
 
-| Format | Size of the file, MiB | Seconds | Growth of the server's memory, MiB | Memory of the export command, MiB | Cells | Formulas | Numbers | Cells that are not numbers but must be | Videos that differ after the import |
+| Format | Size of the file, MiB | Seconds | Growth of the server's memory, MiB | Memory of the export command, MiB | Cells | Formulas | Numbers | Cells with text instead of a number | Videos that differ after the import |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
 `, formatThousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
 	for _, f := range files {

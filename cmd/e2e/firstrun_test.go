@@ -30,7 +30,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 			t.Parallel()
 			env := []string{"REELTALLY_LISTEN=127.0.0.1:0"}
 			if engine == "postgres" {
-				env = append(env, "REELTALLY_DATABASE_URL="+storetest.NewEmptyURL(t, engine))
+				env = append(env, "REELTALLY_DATABASE_URL="+storetest.CreateEmptyDatabase(t, engine))
 			}
 			startTime := time.Now()
 			p := startProgram(t, "reeltally", env, "up")
@@ -133,7 +133,7 @@ func TestDataKind_sandboxCollectorRefusesDatabaseWithRealNumbers(t *testing.T) {
 			s := &stack{sandboxProcess: startSandbox(t)}
 			s.env = append(slices.DeleteFunc(slices.Clone(s.sandboxProcess.env), func(setting string) bool {
 				return strings.HasPrefix(setting, "REELTALLY_VENDOR") || strings.HasPrefix(setting, "REELTALLY_SANDBOX=")
-			}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+			}), "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 			s.token = s.newOrganisation(t)
 			file := filepath.Join(t.TempDir(), "old.csv")
 			require.NoError(t, os.WriteFile(file, []byte("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,7\n"), 0o600))

@@ -192,8 +192,8 @@ func (r *fullRateRun) chartsSVG() string {
 	drawPanel(&b, 50, "Resident memory of the server, MiB", from, to, []curve{of("server", "#06c", func(s sample) int64 { return s.resident })})
 	drawPanel(&b, 330, "Size on disk, MiB", from, to, []curve{
 		of("database", "#06c", func(s sample) int64 { return s.database }), of("idempotency keys", "#c30", func(s sample) int64 { return s.keys })})
-	drawPanel(&b, 610, fmt.Sprintf("Latency of other organisations in windows of %s, ms", r.window), from, to, []curve{
-		latency("99 of 100 requests within", "#c30", 99), latency("50 of 100 requests within", "#06c", 50)})
+	drawPanel(&b, 610, fmt.Sprintf("Latency of requests from other organisations, ms (one value every %s)", r.window), from, to, []curve{
+		latency("99th percentile", "#c30", 99), latency("median", "#06c", 50)})
 	b.WriteString("</svg>\n")
 	return b.String()
 }

@@ -226,7 +226,7 @@ func startStack(t *testing.T, engine string, omittedSettings ...string) *stack {
 	s.env = append(slices.DeleteFunc(slices.Clone(s.sandboxProcess.env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
 		return slices.Contains(omittedSettings, name)
-	}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+	}), "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	s.startCollector(t)

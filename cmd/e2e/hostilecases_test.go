@@ -217,10 +217,10 @@ func hostileListCases() []hostileCase {
 			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
 		}},
 		{name: "the root of a tree of ten collections with 1,000 videos each, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},
-		{name: "100 of the 1,000 videos of a collection at the tenth level", run: list(func(a *attack) string {
+		{name: "100 videos from the deepest of ten nested collections", run: list(func(a *attack) string {
 			return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=100&order_by=latest_engagement"
 		})},
-		{name: "1,000 videos of a collection at the tenth level", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
+		{name: "all 1,000 videos from the deepest of ten nested collections", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
 		{name: "100 accounts with 400 labels each", run: runGet("/accounts?limit=100&include_linked=true")},
 		{name: "all accounts with 400 labels each", large: true, run: runGet("/accounts?limit=5000&include_linked=true")},
 		{name: "all accounts of a collection", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/accounts?limit=100" })},

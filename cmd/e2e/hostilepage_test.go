@@ -113,8 +113,9 @@ Client, server and PostgreSQL share one machine.
 		}
 	}
 	fmt.Fprintf(&b, `
-Each window has a p99. The median of these values is %.1f ms without hostile requests and %.1f ms during hostile requests: **%.2f times** as much.
-The other organisations sent %s requests. Failed requests of these: %s. The hostile organisation sent %s requests. A rate limit refused %s of them.
+The p99 is computed for each window. Without hostile requests, the median p99 is %.1f ms. With hostile requests, the median p99 is %.1f ms, which is **%.2f times** as long.
+`+
+		`The other organisations sent %s requests; failures: %s. The hostile organisation sent %s requests. A rate limit refused %s of them.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
 		formatThousands(len(honest.alone)+len(honest.during)), cmp.Or(formatCounts(honest.failed), "none"), formatThousands(hostile), formatThousands(limited))
 	return b.String()

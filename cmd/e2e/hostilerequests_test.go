@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests_useLittleTimeAndMemory writes; if set, the test measures more and longer")
+	hostileOut     = flag.String("hostile.out", "", "path of the page with the results of TestHostileRequests_useLittleTimeAndMemory; if it is set, the test measures more and longer")
 	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case if hostile.out is set; the page shows the highest cost")
-	hostileWindows = flag.Int("hostile.windows", 3, "if hostile.out is set, the latency of normal requests is measured this many times without and with hostile requests")
+	hostileWindows = flag.Int("hostile.windows", 3, "number of latency measurements if hostile.out is set; each one measures normal requests first alone, and then together with hostile requests")
 )
 
 // These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed them.
@@ -278,12 +278,13 @@ const hostileInterval = 250 * time.Millisecond
 
 // honestResult is the latency of normal requests, without and during an attack on the server.
 type honestResult struct {
-	alone, during []timing       // the normal requests: those without an attack, and those during the attack
-	ratio         float64        // p99During divided by p99Alone
-	p99Alone      time.Duration  // median of the 99th percentiles of the periods without an attack
-	p99During     time.Duration  // median of the 99th percentiles of the periods with an attack
-	hostile       map[string]int // number of responses to requests of the attack, by status and problem code
-	failed        map[string]int // number of failed normal requests, by reason
+	alone     []timing       // timings of normal requests in the periods without an attack
+	during    []timing       // timings of normal requests in the periods with an attack
+	ratio     float64        // p99During divided by p99Alone
+	p99Alone  time.Duration  // the 99th percentile is computed for each period without an attack; p99Alone is the median of these values
+	p99During time.Duration  // the 99th percentile is computed for each period with an attack; p99During is the median of these values
+	hostile   map[string]int // number of responses to requests of the attack, by status and problem code
+	failed    map[string]int // number of failed normal requests, by reason
 }
 
 // measureHonestCallers measures the latency of normal requests in pairs of periods. In the first period of a pair, there are only normal requests.

@@ -76,7 +76,7 @@ func hostileCollectionCases() []hostileCase {
 		{name: "a collection moved below its own descendant, ten levels down", run: func(a *attack) {
 			a.send(http.MethodPatch, "/collections/"+a.chain[0], fmt.Sprintf(`{"parent_id":%q}`, a.chain[len(a.chain)-1]))
 		}},
-		{name: "100 videos added to a collection at the tenth level", run: func(a *attack) {
+		{name: "100 videos added to the deepest of ten nested collections", run: func(a *attack) {
 			a.post("/collections/"+a.chain[len(a.chain)-1]+"/videos", `{"video_ids":`+jsonStrings(100, func(i int) string { return a.videos[len(a.videos)-1-i] })+`}`)
 		}},
 		{name: "100 unknown videos added to a collection", run: func(a *attack) {

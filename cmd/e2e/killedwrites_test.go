@@ -24,7 +24,7 @@ var (
 	killsLinks   = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
 	killsAnswers = flag.Int("kills.answers", 10, "largest number of answers that the server gives before it is killed")
 	killsTime    = flag.Duration("kills.time", time.Hour, "longest duration of the run on each engine; the run then ends, even if the server was killed fewer than kills.count times")
-	killsOut     = flag.String("kills.out", "", "path of the page that TestKill_killedServerLosesNoAcknowledgedWrites writes")
+	killsOut     = flag.String("kills.out", "", "path of the page with the results of TestKill_killedServerLosesNoAcknowledgedWrites; if it is empty, there is no page")
 )
 
 const (
@@ -89,7 +89,7 @@ func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 			if *killsOut == "" {
 				t.Parallel() // if the run writes docs/evidence/killed-writes.md, it measures one engine at a time
 			}
-			k := &killedRun{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+			k := &killedRun{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
 				"REELTALLY_RATE_LIMITS=off"}}, counts: &killedCounts{engine: engine}}
 			k.killRepeatedly(t)
 			mu.Lock()
@@ -128,7 +128,7 @@ func (k *killedRun) killRepeatedly(t *testing.T) {
 		}
 	}
 	for _, w := range k.writers {
-		k.repeatUnanswered(t, w)
+		k.repeatUnansweredCreations(t, w)
 		k.compareCollections(t, w)
 	}
 	k.server.stop(t, sigterm)
@@ -168,10 +168,12 @@ const (
 	stepCount
 )
 
-// isTracked returns true if the videos of a block are tracked after the given number of steps of a cycle.
+// isTracked returns true if the videos of a block are tracked. The parameter step is the number of steps that the block has completed in its
+// cycle.
 func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 
-// isInCollection returns true if the members of a block are in the collection after the given number of steps of a cycle.
+// isInCollection returns true if the collection contains the members of a block. The parameter step is the number of steps that the block has
+// completed in its cycle.
 func isInCollection(step int) bool { return step == removeStep }
 
 // writeUntilKilled lets all writers send requests. It kills the server after the given number of answers and a delay. Then it waits until
@@ -276,7 +278,7 @@ func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 }
 
 // createNextCollection creates a collection with an Idempotency-Key. This is the last step of a block's cycle. If there is no answer,
-// repeatUnanswered repeats the request with the same key at the end of the run.
+// repeatUnansweredCreations repeats the request with the same key at the end of the run.
 func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
@@ -304,8 +306,8 @@ func (k *killedRun) addCreatedName(w *killedWriter, name string) {
 	k.counts.created.Add(1)
 }
 
-// compareVideos requires that the server shows the acknowledged state of a writer's organisation. A request without an answer must have had its
-// whole effect or no effect.
+// compareVideos requires that the videos and collections of a writer match the requests that the server acknowledged. A request without an
+// answer must have had its whole effect or no effect.
 func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	t.Helper()
 	links, members := map[string]bool{}, map[string]bool{}
@@ -410,10 +412,10 @@ func (k *killedRun) requireGet(t *testing.T, w *killedWriter, path string) respo
 	return a
 }
 
-// If a request to create a collection got no answer, repeatUnanswered repeats the request with the same Idempotency-Key. The server answers
-// with 409 until the interrupted request counts as abandoned, which takes 15 seconds. Then the collection must exist exactly once: see
-// compareCollections.
-func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
+// If a request to create a collection got no answer, repeatUnansweredCreations repeats the request with the same Idempotency-Key. The
+// server answers with 409 until the interrupted request counts as abandoned, which takes 15 seconds. Then the collection must exist exactly
+// once: see compareCollections.
+func (k *killedRun) repeatUnansweredCreations(t *testing.T, w *killedWriter) {
 	t.Helper()
 	for key, name := range w.unanswered {
 		await(t, waitTimeout, time.Second, func() string {
@@ -423,7 +425,7 @@ func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
 				return ""
 			}
 			require.Equal(t, http.StatusConflict, a.status, string(a.body))
-			return "the interrupted request is not abandoned yet"
+			return "the interrupted request still locks its Idempotency-Key"
 		})
 		k.counts.unanswered++
 		k.counts.replayed++

@@ -19,7 +19,7 @@ import (
 func TestRateLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // set a long timeout for Redis, because the machine may be busy
+	env := []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // set a long timeout for Redis, because the machine may be busy
 	first, second := &stack{env: env}, &stack{env: slices.Clone(env)}
 	first.startServer(t)
 	second.startServer(t)
@@ -88,6 +88,6 @@ func sendAndCountAccepted(t *testing.T, servers []*stack, token, path string, n 
 		})
 	}
 	callers.Wait()
-	t.Logf("%s: %d of %d allowed, the slowest took %s", path, ok, n, slowest)
+	t.Logf("GET %s: the rate limit accepted %d of %d requests; the slowest request took %s", path, ok, n, slowest)
 	return ok
 }

@@ -32,7 +32,7 @@ func TestMCP_clientTracksLinkAndReadsNumbers(t *testing.T) {
 			data := t.TempDir()
 			env := []string{"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATA_DIR=" + data}
 			if engine == "postgres" {
-				env = append(env, "REELTALLY_DATABASE_URL="+storetest.NewEmptyURL(t, engine))
+				env = append(env, "REELTALLY_DATABASE_URL="+storetest.CreateEmptyDatabase(t, engine))
 			}
 			p := startProgram(t, "reeltally", env, "up")
 			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")

@@ -23,7 +23,7 @@ var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMig
 // newSeededStack starts a server whose database has an organisation with made-up videos. videoCount is the number of these videos.
 func newSeededStack(t *testing.T, engine string, videoCount int) *stack {
 	t.Helper()
-	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
+	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
 	var made struct {
 		ID    string `json:"organisation_id"`
 		Token string
@@ -132,7 +132,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 			t.Parallel()
 			source := newSeededStack(t, engine, *migrateVideos)
 			source.organiseVideos(t)
-			target := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
+			target := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
 			var made struct {
 				ID    string `json:"organisation_id"`
 				Token string

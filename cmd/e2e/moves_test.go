@@ -26,7 +26,7 @@ import (
 var (
 	movesVideos = flag.Int("moves.videos", 200, "number of videos in the database that is backed up and moved")
 	movesDays   = flag.Int("moves.days", 5, "length of the videos' histories in days")
-	movesOut    = flag.String("moves.out", "", "path of the page that TestMoves_keepEveryRow writes")
+	movesOut    = flag.String("moves.out", "", "path of the page with the results of TestMoves_keepEveryRow; if it is empty, there is no page")
 )
 
 const (
@@ -71,15 +71,15 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	m := &moves{dir: t.TempDir()}
-	sqlite := storetest.NewEmptyURL(t, "sqlite")
+	sqlite := storetest.CreateEmptyDatabase(t, "sqlite")
 	runOperator(t, databaseSettings(sqlite), "seed", "--orgs", "1", "--videos", strconv.Itoa(*movesVideos), "--days", strconv.Itoa(*movesDays))
 	printProgress(os.Stderr, "%s: seeded %d videos", t.Name(), *movesVideos)
 
 	m.backUpUnderLoad(t, "sqlite", sqlite, "postgres")
-	postgres := storetest.NewEmptyURL(t, "postgres")
+	postgres := storetest.CreateEmptyDatabase(t, "postgres")
 	m.moveInstallation(t, "SQLite to PostgreSQL", "### From SQLite to PostgreSQL", sqlite, postgres)
 	m.backUpUnderLoad(t, "postgres", postgres, "sqlite")
-	citus := storetest.NewEmptyURL(t, "citus")
+	citus := storetest.CreateEmptyDatabase(t, "citus")
 	m.moveInstallation(t, "PostgreSQL to Citus", "### From PostgreSQL to Citus", postgres, citus)
 	require.Equal(t, []string{"distributed", "reference"}, storetest.QueryText(t, citus, "SELECT DISTINCT citus_table_type FROM citus_tables WHERE citus_table_type <> 'local' ORDER BY 1"))
 
@@ -212,7 +212,7 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	r.backupBytes, r.databaseBytes = fileSize(t, path), databaseSize(t, url)
 	printProgress(os.Stderr, "%s: backed up the database (%s) in %s while requests were sent", t.Name(), engine, took)
 
-	restored := storetest.NewEmptyURL(t, into)
+	restored := storetest.CreateEmptyDatabase(t, into)
 	read, took := runBackupCommand(t, databaseSettings(restored), "restore", "--json", path)
 	r.restore = took
 	require.Equal(t, written, read)

@@ -12,7 +12,7 @@ import (
 // formatMovesPage returns the text of docs/evidence/moves.md. isRealCluster is true if the move to Citus went to a real cluster.
 func formatMovesPage(backups []loadedBackup, moved []move, isRealCluster bool, machine string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Backups under load, and moves to another engine
+	fmt.Fprintf(&b, `# Backups under load, and the move to another engine
 
 `+
 		"`make moves` writes this page. "+

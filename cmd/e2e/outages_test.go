@@ -23,7 +23,7 @@ import (
 var (
 	outagesCount = flag.Int("outages.count", 2, "number of times that each part of the system fails")
 	outagesDisks = flag.Bool("outages.disks", false, "also fill disks; needs root, because the test mounts file systems")
-	outagesOut   = flag.String("outages.out", "", "path of the page that TestOutages_serverLosesNoAcknowledgedWriteAndRecovers writes")
+	outagesOut   = flag.String("outages.out", "", "path of the page with the results of TestOutages_serverLosesNoAcknowledgedWriteAndRecovers; if it is empty, there is no page")
 )
 
 const (
@@ -42,8 +42,8 @@ type outage struct {
 	repair func()   // function that makes the part work again
 	// If brief is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
 	brief bool
-	// reads is true if requests that read data succeed during the outage. writes is true if requests that write data succeed.
-	reads, writes bool
+	// During the outage, requests that read data succeed if readsSucceed is true. Requests that write data succeed if writesSucceed is true.
+	readsSucceed, writesSucceed bool
 	// limits is true if the server has rate limits.
 	limits bool
 }
@@ -62,8 +62,8 @@ type outageCounts struct {
 }
 
 // The test makes PostgreSQL and Redis fail again and again while callers track and list videos. With the flag -outages.disks, it also fills
-// disks. Each request must be answered: by success, or by 503 with Retry-After. After each outage, the same process of the server must
-// write again. At the end, each acknowledged video must be stored exactly once.
+// disks. A request that does not succeed must get status 503 with the header Retry-After, or status 429 from a rate limit. After each outage,
+// the same process of the server must write again. At the end, each acknowledged video must be stored exactly once.
 func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -102,8 +102,8 @@ func newPostgresCrash(t *testing.T) outage {
 func newRedisCrash(t *testing.T) outage {
 	t.Helper()
 	r := redistest.Start(t)
-	return outage{name: "Redis is killed (SIGKILL) and started again", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_REDIS_URL=" + r.URL},
-		fail: r.Kill, repair: r.Start, reads: true, writes: true, limits: true}
+	return outage{name: "Redis is killed (SIGKILL) and started again", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, "sqlite"), "REELTALLY_REDIS_URL=" + r.URL},
+		fail: r.Kill, repair: r.Start, readsSucceed: true, writesSucceed: true, limits: true}
 }
 
 // newSQLiteDiskOutage returns an outage in which the file system of the SQLite database is full.
@@ -111,13 +111,13 @@ func newSQLiteDiskOutage(t *testing.T) outage {
 	t.Helper()
 	dir := t.TempDir()
 	mountSmallDisk(t, dir, 32)
-	file := strings.TrimPrefix(storetest.NewURL(t, "sqlite"), "sqlite:")
+	file := strings.TrimPrefix(storetest.CreateDatabase(t, "sqlite"), "sqlite:")
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	path := filepath.Join(dir, "reeltally.db")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return outage{name: "the disk of SQLite is full", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=sqlite:" + path},
-		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, readsSucceed: true}
 }
 
 // newPostgresDiskOutage returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
@@ -140,7 +140,7 @@ func newPostgresDiskOutage(t *testing.T) outage {
 	db.Exec(t, "ALTER TABLE ALL IN TABLESPACE pg_default SET TABLESPACE small")
 	db.Exec(t, "ALTER INDEX ALL IN TABLESPACE pg_default SET TABLESPACE small")
 	return outage{name: "the disk with the tables of PostgreSQL is full", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + db.URL},
-		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, readsSucceed: true}
 }
 
 // mountSmallDisk mounts a file system in memory at dir, and unmounts it when the test ends. sizeMiB is its size in MiB.
@@ -201,7 +201,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 		r.fail()
 		switch {
 		case r.brief:
-		case r.writes:
+		case r.writesSucceed:
 			r.awaitGrowth(t, answered)
 		default:
 			r.awaitGrowth(t, func(c outageCounts) int { return c.refusedWrites })
@@ -225,7 +225,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	for link, times := range stored {
 		require.Equal(t, 1, times, link)
 	}
-	if !r.writes && !r.brief {
+	if !r.writesSucceed && !r.brief {
 		require.Positive(t, r.counts.refusedWrites)
 	}
 	r.server.stop(t, sigterm)
@@ -259,7 +259,7 @@ func (r *outageRun) trackVideo(t *testing.T) {
 	case err == nil && a.status == http.StatusOK:
 		r.counts.writes++
 		r.acknowledged[link] = true
-	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writes:
+	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writesSucceed:
 		r.counts.refusedWrites++
 	default:
 		r.addUnexpectedAnswer("POST /videos", a, err)
@@ -275,7 +275,7 @@ func (r *outageRun) sendGet(t *testing.T, target string) {
 	switch {
 	case err == nil && a.status == http.StatusOK:
 		r.counts.reads++
-	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.reads:
+	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.readsSucceed:
 		r.counts.refusedReads++
 	default:
 		r.addUnexpectedAnswer("GET "+target, a, err)

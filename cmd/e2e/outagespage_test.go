@@ -31,7 +31,7 @@ func outagesPage(results []outageCounts, machine string) string {
 			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, `
-- Every request was answered: by success, or by 503 with Retry-After, which the table counts as refused. `+
+- Every request got an answer. The refused requests in the table got status 503 with the header Retry-After. `+
 		"Requests of `/livez` always succeeded. "+
 		`No connection was broken.
 - While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
@@ -43,7 +43,7 @@ func outagesPage(results []outageCounts, machine string) string {
 
 The disks are file systems in memory: 32 MiB for SQLite, and 64 MiB for the tables of PostgreSQL. The test fills them with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
 `+
-		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages and without full disks, which need root. The test is in `cmd/e2e/outages_test.go`.\n", requestsPerOutage, formatThousands(limited), machine, *outagesCount)
+		"The command was `make outages OUTAGES=%d`, as root. `make check` runs this test with 2 outages of each kind. It does not fill disks, because only root can mount the disks. The test is in `cmd/e2e/outages_test.go`.\n", requestsPerOutage, formatThousands(limited), machine, *outagesCount)
 	return b.String()
 }
 

@@ -83,7 +83,7 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	s := &stack{sandboxProcess: startSandbox(t)}
-	s.env = append(s.sandboxProcess.env, "REELTALLY_DATABASE_URL="+storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
+	s.env = append(s.sandboxProcess.env, "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	collector := s.startCollector(t)

@@ -44,7 +44,7 @@ http {
 // proxyProgram is a proxy that can run in front of ReelTally. The folder docs has a configuration for it.
 type proxyProgram struct {
 	name     string
-	paths    []string // name of the program, or its path if its folder is often not in PATH
+	paths    []string // names and paths under which the program may be installed; the first one that exists is used
 	debian   string   // name of the Debian package that has the program
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
@@ -109,8 +109,8 @@ func (program *proxyProgram) withSecondServer(t *testing.T, address string) stri
 	return conf
 }
 
-// proxied is a complete system (stack) with a proxy in front of its server. Tests send requests to the proxy.
-type proxied struct {
+// proxiedStack is a complete system (stack) with a proxy in front of its server. Tests send requests to the proxy.
+type proxiedStack struct {
 	*stack
 	t      *testing.T
 	direct string // the server's own HOST:PORT
@@ -118,19 +118,19 @@ type proxied struct {
 }
 
 // startProxied starts a server, and a proxy with the given configuration in front of it.
-func startProxied(t *testing.T, program *proxyProgram, conf string) *proxied {
+func startProxied(t *testing.T, program *proxyProgram, conf string) *proxiedStack {
 	t.Helper()
-	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
 		"REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
-	p := &proxied{stack: s, t: t, direct: strings.TrimPrefix(s.base, "http://")}
+	p := &proxiedStack{stack: s, t: t, direct: strings.TrimPrefix(s.base, "http://")}
 	p.startProxy(program, conf)
 	return p
 }
 
 // startProxy starts a proxy on a free port with the given configuration, and waits until the proxy forwards requests.
-func (p *proxied) startProxy(program *proxyProgram, conf string) {
+func (p *proxiedStack) startProxy(program *proxyProgram, conf string) {
 	p.t.Helper()
 	var path string
 	for _, candidate := range program.paths {
@@ -170,7 +170,7 @@ func (p *proxied) startProxy(program *proxyProgram, conf string) {
 }
 
 // awaitProxy waits until the proxy forwards requests to the server. It returns false if the proxy has ended because its port was in use.
-func (p *proxied) awaitProxy(proxy *process) bool {
+func (p *proxiedStack) awaitProxy(proxy *process) bool {
 	p.t.Helper()
 	ready := false
 	await(p.t, waitTimeout, 50*time.Millisecond, func() string {
@@ -189,8 +189,8 @@ func (p *proxied) awaitProxy(proxy *process) bool {
 	return ready
 }
 
-// writeCertificate writes a TLS certificate for 127.0.0.1 and its key to dir, in two files and together in one file. It returns a client
-// configuration that trusts the certificate.
+// writeCertificate creates a TLS certificate for 127.0.0.1 with a private key. It writes three files to dir: the certificate, the key, and both
+// together. It returns a client configuration that trusts the certificate.
 func writeCertificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	tlsServer := httptest.NewTLSServer(nil) // start this server only because httptest generates a self-signed certificate for it
@@ -208,7 +208,7 @@ func writeCertificate(t *testing.T, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-func (p *proxied) sendToProxy(method, target, body string, headers ...string) (response, error) {
+func (p *proxiedStack) sendToProxy(method, target, body string, headers ...string) (response, error) {
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.base+target, strings.NewReader(body))
 	if err != nil {
 		return response{}, err
@@ -231,7 +231,7 @@ func (p *proxied) sendToProxy(method, target, body string, headers ...string) (r
 
 // send sends a request through the proxy and requires that the response has the given status. target is the percent-encoded path with the
 // query.
-func (p *proxied) send(status int, method, target, body string, headers ...string) response {
+func (p *proxiedStack) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
 	a, err := p.sendToProxy(method, target, body, headers...)
 	require.NoError(p.t, err)
@@ -252,7 +252,7 @@ var linkSuffixes = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top",
 func escapeForPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
 
 // trackLink tracks a link with POST to path, which is "/videos" or "/accounts", and returns the id of the video or account.
-func (p *proxied) trackLink(path, link string) string {
+func (p *proxiedStack) trackLink(path, link string) string {
 	p.t.Helper()
 	var made struct{ VideoID, AccountID string }
 	p.send(http.StatusOK, http.MethodPost, path, fmt.Sprintf(`{"link":%q}`, link)).decode(p.t, &made)
@@ -272,7 +272,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 
 // requireRequestsPreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the
 // error response if a request body is too large (5 MiB).
-func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
+func requireRequestsPreserved(t *testing.T, p *proxiedStack, tooLargeType string) {
 	t.Helper()
 	video, account := p.trackLink("/videos", proxiedVideo), p.trackLink("/accounts", proxiedAccount)
 
@@ -295,8 +295,8 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
 		require.Equal(t, "invalid_request", p400.Code, "if the proxy does not change the link, the server must answer with invalid_request, because DELETE accepts only ids in the path")
 	})
-	t.Run("links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
-	t.Run("request bodies of all sizes and methods", func(t *testing.T) {
+	t.Run("links in the query string", func(t *testing.T) { p.requireQueriesByLinkWork(t) })
+	t.Run("DELETE requests with a body, and bodies that are too large", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))
 		require.Equal(t, video, p.trackLink("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
@@ -322,9 +322,9 @@ func requireRequestsPreserved(t *testing.T, p *proxied, tooLargeType string) {
 	})
 }
 
-// requireFoundByLink requires that the API finds the tracked video and the tracked account by their links in the query string, with each
+// requireQueriesByLinkWork requires that the API finds the tracked video and the tracked account by their links in the query string, with each
 // suffix in linkSuffixes.
-func (p *proxied) requireFoundByLink(t *testing.T) {
+func (p *proxiedStack) requireQueriesByLinkWork(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {
 		var videos struct{ Data []struct{} }
@@ -348,7 +348,7 @@ func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 		require.Equal(t, "url_not_encoded", problem.Code, path)
 		require.Contains(t, problem.Detail, "?link=")
 	}
-	p.requireFoundByLink(t)
+	p.requireQueriesByLinkWork(t)
 	p.send(http.StatusOK, http.MethodGet, "/videos/"+video+"/history", "")
 	p.send(http.StatusOK, http.MethodGet, "/accounts/"+account, "")
 	p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))

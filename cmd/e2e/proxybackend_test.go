@@ -15,12 +15,12 @@ import (
 )
 
 // startProxyForServers starts a proxy that forwards requests to one or two test servers. It returns a client of the proxy.
-func startProxyForServers(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
+func startProxyForServers(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxiedStack {
 	t.Helper()
 	for _, s := range servers {
 		t.Cleanup(s.Close)
 	}
-	p := &proxied{stack: &stack{}, t: t, direct: strings.TrimPrefix(servers[0].URL, "http://")}
+	p := &proxiedStack{stack: &stack{}, t: t, direct: strings.TrimPrefix(servers[0].URL, "http://")}
 	conf := program.configuration(t)
 	if len(servers) > 1 {
 		conf = program.withSecondServer(t, strings.TrimPrefix(servers[1].URL, "http://"))

@@ -24,7 +24,7 @@ import (
 // `make restarts` sets these flags.
 var (
 	restartsCount = flag.Int("restarts.count", 20, "number of times that one of two servers is restarted while callers send requests")
-	restartsOut   = flag.String("restarts.out", "", "path of the page that TestProxy_rollingRestartsLoseNoRequest writes")
+	restartsOut   = flag.String("restarts.out", "", "path of the page with the results of TestProxy_rollingRestartsLoseNoRequest; if it is empty, there is no page")
 )
 
 // shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf, so that
@@ -61,7 +61,7 @@ func (s *stack) startServerWithSocket(t *testing.T, folder string, socket *os.Fi
 // loadedPair has two servers behind nginx, and callers that read and track videos. The callers send each request only once.
 type loadedPair struct {
 	*stack
-	nginx   *proxied
+	nginx   *proxiedStack
 	sockets [2]*os.File
 	servers [2]*process
 	tracked atomic.Int64 // number of tracked videos
@@ -74,7 +74,7 @@ type loadedPair struct {
 // startLoadedPair starts two servers that share a new PostgreSQL database. It also starts nginx and the callers.
 func startLoadedPair(t *testing.T) *loadedPair {
 	t.Helper()
-	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
 	l := &loadedPair{stack: s, stop: make(chan struct{})}
 	var addresses [2]string
@@ -82,7 +82,7 @@ func startLoadedPair(t *testing.T) *loadedPair {
 		l.sockets[i], addresses[i] = openSocket(t)
 		l.servers[i] = s.startServerWithSocket(t, programs, l.sockets[i])
 	}
-	l.nginx = &proxied{stack: s, t: t, direct: addresses[0]}
+	l.nginx = &proxiedStack{stack: s, t: t, direct: addresses[0]}
 	l.nginx.startProxy(nginx, nginx.withSecondServer(t, addresses[1]))
 
 	for caller := range 4 {

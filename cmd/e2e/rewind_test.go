@@ -186,8 +186,9 @@ func (r *restoredInstallation) fillCollection(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 }
 
-// deleteByMistake tracks further videos, and then deletes the collection and stops one of its videos.
-func (r *restoredInstallation) deleteByMistake(t *testing.T) {
+// deleteCollectionByMistake tracks further videos. Then it deletes the collection, and ends the tracking of one video that was in the
+// collection.
+func (r *restoredInstallation) deleteCollectionByMistake(t *testing.T) {
 	t.Helper()
 	r.trackVideos(t, 500, 100)
 	a := requireResponse(t, http.MethodDelete, r.base+"/collections/"+r.collection, r.token, nil)
@@ -233,7 +234,7 @@ func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 			checksums := r.stopAndComputeChecksums(t)
 			moment := time.Now().UTC().Format("2006-01-02 15:04:05.000000+00")
 			r.startServer(t)
-			r.deleteByMistake(t)
+			r.deleteCollectionByMistake(t)
 			require.NotEqual(t, checksums, r.stopAndComputeChecksums(t))
 			if killed {
 				c.kill(t)
@@ -275,7 +276,7 @@ func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 	guide(hourly)
 	moment := nextSecond().Format(time.RFC3339)
 	nextSecond()
-	r.deleteByMistake(t)
+	r.deleteCollectionByMistake(t)
 	guide(hourly)
 	require.NotEqual(t, checksums, r.stopAndComputeChecksums(t))
 	guide(back, "MOMENT="+moment)

@@ -123,7 +123,7 @@ func TestSDKs_installedPackagesWork(t *testing.T) {
 	storetest.SkipIfShort(t)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	s := &sdkTest{stack: &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}},
+	s := &sdkTest{stack: &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.CreateDatabase(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}},
 		root: root, clone: cloneRepository(t, root)}
 	s.startServer(t)
 	t.Run("Go", s.testGo)

@@ -67,7 +67,7 @@ func TestTraces_haveSpansOfRequestsAndFetches(t *testing.T) {
 			}))
 			t.Cleanup(events.Close)
 			s := &stack{sandboxProcess: startSandbox(t)}
-			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
+			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
 				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20API%20key")
 			s.token = s.newAdminToken(t)
 			s.startServer(t)
@@ -238,7 +238,7 @@ func TestTraces_failingReceiverDelaysNoRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &stack{}
-			s.env = append(c.env, "REELTALLY_DATABASE_URL="+storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off",
+			s.env = append(c.env, "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off",
 				"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.address.String(), "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_MAX_QUEUE_SIZE=8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4")
 			s.token = s.newOrganisation(t)
 			s.startServer(t)

@@ -71,14 +71,14 @@ func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int,
 }
 
 // An import or export that is killed several times and started again must have the same result as an uninterrupted import or export.
-func TestTransfer_killedImportAndExportContinue(t *testing.T) {
+func TestTransfer_resumesAfterEachKill(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := &stack{sandboxProcess: startSandbox(t)}
-			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 			dir := t.TempDir()
 			in := filepath.Join(dir, "in.csv")
 			writeTrackerFile(t, in)

@@ -15,7 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// These are the faults with which an eventReceiver answers attempts to send an event.
+// These are the faults that an eventReceiver imitates. Each text says what the receiver did.
 const (
 	faultRefused    = "the receiver answered with 503"
 	faultRedirected = "the receiver answered with a redirect to another server on a loopback address"
@@ -24,8 +24,8 @@ const (
 	faultLate       = "the receiver answered with 200 after two seconds"
 )
 
-// faultOfEvent returns the fault with which the receiver answers the first attempt to send an event, or "" for no fault. n is the number of the
-// event in the order of arrival.
+// faultOfEvent returns the fault that the receiver imitates when an event arrives for the first time. It returns "" for no fault. n is the
+// number of the event in the order of arrival.
 func faultOfEvent(n int) string {
 	switch {
 	case n%12 == 3:
@@ -47,8 +47,8 @@ func faultOfEvent(n int) string {
 type eventReceiver struct {
 	*httptest.Server
 
-	inside    *httptest.Server            // the server to which the receiver redirects
-	verifiers []*standardwebhooks.Webhook // verifiers of signatures, one for each webhook
+	redirectTarget *httptest.Server            // the server to which the receiver redirects requests
+	verifiers      []*standardwebhooks.Webhook // verifiers of signatures, one for each webhook
 
 	mu         sync.Mutex
 	attempts   map[uuid.UUID]int               // number of requests for each event, including requests that the receiver refused
@@ -56,7 +56,7 @@ type eventReceiver struct {
 	events     map[eventKey]map[uuid.UUID]bool // ids of the received events, by the change that they report
 	faults     map[string]int                  // number of requests that were answered with a fault; the key is the name of the fault
 	requests   int
-	redirected int      // number of requests to inside, the target of redirects
+	redirected int      // number of requests that arrived at redirectTarget
 	wrong      []string // descriptions of errors in the received requests
 }
 
@@ -66,12 +66,12 @@ func newEventReceiver(t *testing.T) *eventReceiver {
 	r := &eventReceiver{attempts: map[uuid.UUID]int{}, times: map[uuid.UUID]int{}, events: map[eventKey]map[uuid.UUID]bool{}, faults: map[string]int{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.handleRequest))
 	t.Cleanup(r.Close)
-	r.inside = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	r.redirectTarget = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.redirected++
 	}))
-	t.Cleanup(r.inside.Close)
+	t.Cleanup(r.redirectTarget.Close)
 	return r
 }
 
@@ -84,7 +84,7 @@ func (r *eventReceiver) handleRequest(w http.ResponseWriter, request *http.Reque
 	case faultRefused:
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	case faultRedirected:
-		http.Redirect(w, request, r.inside.URL, http.StatusTemporaryRedirect)
+		http.Redirect(w, request, r.redirectTarget.URL, http.StatusTemporaryRedirect)
 	case faultCut:
 		panic(http.ErrAbortHandler)
 	case faultSilent:
@@ -97,8 +97,8 @@ func (r *eventReceiver) handleRequest(w http.ResponseWriter, request *http.Reque
 	}
 }
 
-// recordEvent checks a request, and returns the fault with which the receiver answers. If the receiver refuses or redirects the request,
-// recordEvent does not record the event.
+// recordEvent checks a request, and returns the fault that the receiver must imitate, or "" for no fault. If the
+// receiver refuses or redirects the request, recordEvent does not record the event.
 func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	var event struct {
 		ID   uuid.UUID

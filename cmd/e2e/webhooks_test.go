@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	webhooksOut    = flag.String("webhooks.out", "", "path of the page that TestKill_killedProcessesLoseNoEventsForWebhooks writes")
+	webhooksOut    = flag.String("webhooks.out", "", "path of the page with the results of TestKill_killedProcessesLoseNoEventsForWebhooks; if it is empty, there is no page")
 	webhooksOrgs   = flag.Int("webhooks.organisations", 2, "number of organisations, each of which has one webhook")
 	webhooksVideos = flag.Int("webhooks.videos", 30, "number of videos that each organisation tracks; it later stops the tracking, so each video causes at least two events")
 	webhooksKills  = flag.Int("webhooks.kills", 4, "number of killed processes")
@@ -104,7 +104,7 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 		servers = 1
 	}
 	w := &webhookRun{stack: &stack{sandboxProcess: startSandbox(t)}, servers: make([]*process, servers), bases: make([]string, servers), kills: map[string]int{}}
-	w.env = append(slices.Clone(w.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+	w.env = append(slices.Clone(w.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.CreateDatabase(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
 		"REELTALLY_WEBHOOK_ALLOW_PRIVATE=true", "REELTALLY_RATE_LIMITS=off")
 	for i := range w.servers {
 		w.startServerAt(t, i)
@@ -149,8 +149,8 @@ func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, do
 	first, events := w.receiver.countEvents(), *webhooksOrgs**webhooksVideos
 	for kill := range n {
 		await(t, 10*time.Minute, 5*time.Millisecond, func() string {
-			if got := w.receiver.countEvents() - first; got < (kill+1)*events/(n+2) {
-				return fmt.Sprintf("%d events arrived before kill %d", got, kill+1)
+			if got, want := w.receiver.countEvents()-first, (kill+1)*events/(n+2); got < want {
+				return fmt.Sprintf("the test kills the next process after %d events, but only %d have arrived", want, got)
 			}
 			return ""
 		})
@@ -191,21 +191,21 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 
 func (w *webhookRun) trackAll(t *testing.T) {
 	t.Helper()
-	w.forEachLinkGroup(func(owner webhookOwner, links []string) {
+	w.forEachBatchOfLinks(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
 	})
 }
 
 func (w *webhookRun) stopAll(t *testing.T) {
 	t.Helper()
-	w.forEachLinkGroup(func(owner webhookOwner, links []string) {
+	w.forEachBatchOfLinks(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
 	})
 }
 
-// forEachLinkGroup divides the links of each organisation into groups, and calls a function for each group. The organisations are handled at the
-// same time.
-func (w *webhookRun) forEachLinkGroup(do func(owner webhookOwner, links []string)) {
+// forEachBatchOfLinks divides the links of each organisation into batches, and calls the function do for each batch. It handles all
+// organisations at the same time.
+func (w *webhookRun) forEachBatchOfLinks(do func(owner webhookOwner, links []string)) {
 	var all sync.WaitGroup
 	for _, owner := range w.owners {
 		all.Go(func() {

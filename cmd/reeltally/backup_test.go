@@ -17,7 +17,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 	for from, to := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			operator, restored := newCommandRunner(t, storetest.NewURL(t, from)), storetest.NewEmptyURL(t, to)
+			operator, restored := newCommandRunner(t, storetest.CreateDatabase(t, from)), storetest.CreateEmptyDatabase(t, to)
 			operator("org", "create", "--name", "Über & Co", "--json")
 			operator("seed", "--org", "Über & Co", "--videos", "30", "--days", "40", "--log-level", "warn")
 			file := filepath.Join(t.TempDir(), "a.backup")
@@ -42,9 +42,9 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 
 func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *testing.T) {
 	t.Parallel()
-	operator := newCommandRunner(t, storetest.NewURL(t, "sqlite"))
+	operator := newCommandRunner(t, storetest.CreateDatabase(t, "sqlite"))
 	operator("org", "create", "--name", "Piped", "--json")
-	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}
+	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}
 	status, _, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
 	require.Zero(t, status, stderr)
 	status, stdout, stderr := boottest.Run(t, run, nil, target, "org", "list")
@@ -60,7 +60,7 @@ func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *test
 
 func TestBackup_doesNotOverwriteAnExistingFile(t *testing.T) {
 	t.Parallel()
-	target := map[string]string{"REELTALLY_DATABASE_URL": storetest.NewURL(t, "sqlite")}
+	target := map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateDatabase(t, "sqlite")}
 	file := filepath.Join(t.TempDir(), "a.backup")
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
 	status, _, stderr := boottest.Run(t, run, nil, target, "backup", "--out", file)

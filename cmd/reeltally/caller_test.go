@@ -22,9 +22,9 @@ import (
 
 // newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and a function that runs a
 // command of reeltally with this login file.
-func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
+func newCaller(t *testing.T) (u runningReelTally, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	u = launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u = startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	loginFile = filepath.Join(t.TempDir(), "folder", "login.json")
 	return u, loginFile, func(stdin string, args ...string) (int, string, string) {
 		return boottest.Run(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)

@@ -110,7 +110,7 @@ func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	for name, value := range demo.Environment {
 		env[name] = strings.NewReplacer("/data/", t.TempDir()+"/", "${REELTALLY_PORT:-8080}", "8080").Replace(value)
 	}
-	u := launchUpCommand(t, env)
+	u := startReelTally(t, env)
 	require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
 	require.Contains(t, u.Stdout.String(), env["REELTALLY_APP_URL"]+"/login/")
 	require.Contains(t, getText(t, u.base+"/videos?limit=1", u.token), `"data":[{`)

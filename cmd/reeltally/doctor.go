@@ -256,10 +256,10 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 	compare := func(check string, other, own time.Time, resolution time.Duration) {
 		drift := other.Sub(own).Abs()
 		if drift > maxClockDrift+resolution {
-			out = append(out, finding{check, stateBroken, fmt.Sprintf("this clock differs from the clock of this machine by %s", drift.Round(time.Second)), "Synchronise the clocks with NTP."})
+			out = append(out, finding{check, stateBroken, fmt.Sprintf("the %s and the clock of this machine differ by %s", check, drift.Round(time.Second)), "Synchronise the clocks with NTP."})
 			return
 		}
-		out = append(out, finding{check, stateOK, fmt.Sprintf("this clock differs from the clock of this machine by at most %s", maxClockDrift+resolution), ""})
+		out = append(out, finding{check, stateOK, fmt.Sprintf("the %s and the clock of this machine differ by at most %s", check, maxClockDrift+resolution), ""})
 	}
 	switch engine, err := st.Engine(ctx); {
 	case err != nil:
@@ -328,7 +328,7 @@ func checkCollectors(ctx context.Context, st *store.Store, sources []source.Sour
 		}
 	}
 	dueFor := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	found := fmt.Sprintf("%s due, the oldest for %s", numberWithNoun(due, "target"), dueFor)
+	found := fmt.Sprintf("due targets: %d, longest wait: %s", due, dueFor)
 	switch {
 	case due == 0:
 		out = append(out, finding{"queue", stateOK, "nothing is due", ""})

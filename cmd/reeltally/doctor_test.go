@@ -125,7 +125,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 	})
 	t.Run("missing schema", func(t *testing.T) {
 		t.Parallel()
-		url := storetest.NewEmptyURL(t, "sqlite")
+		url := storetest.CreateEmptyDatabase(t, "sqlite")
 		require.NoError(t, os.WriteFile(strings.TrimPrefix(url, "sqlite:"), nil, 0o600)) // for SQLite, an empty file is a database without tables
 		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": url})
 		require.Equal(t, 1, status)

@@ -156,10 +156,10 @@ type exportedVideo struct {
 	Source string `json:"source,omitempty"` // "sandbox" if the counts are made up. Otherwise, the file does not have the member.
 }
 
-// sandboxDetector sends requests. It finds out from the answers whether the server has made-up numbers of the sandbox.
+// sandboxDetector sends requests. It finds out from the responses whether the server has numbers of the sandbox.
 type sandboxDetector struct {
 	client.HttpRequestDoer
-	madeUp bool // whether an answer had made-up numbers
+	madeUp bool // true if at least one response had numbers of the sandbox
 }
 
 // Do sends a request.
@@ -178,7 +178,7 @@ type sourceWriter struct {
 	separator string // text between two columns
 	answers   *sandboxDetector
 	begun     bool // whether Write was called
-	madeUp    bool // whether the first page has made-up numbers
+	madeUp    bool // true if the first page has numbers of the sandbox
 	quoted    bool // whether the next character is within quotes
 	rows      int  // number of rows so far
 }

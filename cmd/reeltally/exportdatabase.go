@@ -87,7 +87,7 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 			return errors.Join(err, w.Flush(), out.stream.Close())
 		}
 		done, err := e.WriteFile(ctx, out.path, c.Resume, func(err error) {
-			logger.WarnContext(ctx, "cannot save the state of the export: an interrupted export cannot be resumed", "error", err)
+			logger.WarnContext(ctx, "cannot save the state of the export; if the export is interrupted, it cannot be resumed", "error", err)
 		})
 		bar.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {

@@ -266,7 +266,7 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 		ids["pending"], _ = s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Viral))
 
 		for status, detail := range map[string]string{
-			"pending":     "The first fetch of the video since tracking began is still to come; it is due on ",
+			"pending":     "The video has not been fetched since tracking began; it is due on ",
 			"delayed":     "No collector has fetched the video in time; it has been due since ",
 			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; it is asked for again on ",
 			"private":     "The vendor sandbox says that the video is private; it is asked for again on ",

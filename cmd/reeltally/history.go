@@ -63,8 +63,8 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// printHistory prints a history as a chart, or as JSON with --json. The function request calls the API and returns the points from the given day on.
-// The function toChartPoint converts a point for the chart. The parameter metric is the heading of the counts.
+// printHistory prints a history as a chart, or as JSON with --json. It gets the points with `request`, which calls the API for all points
+// from a given day on. It converts each point for the chart with `toChartPoint`. The parameter metric is the heading of the counts.
 func printHistory[T any](w io.Writer, c historyCommand, metric string, request func(*client.ReelTally, openapi_types.Date) ([]T, error), toChartPoint func(T) chartPoint) error {
 	start, err := firstDay(c.Days)
 	if err != nil {
@@ -82,7 +82,7 @@ func printHistory[T any](w io.Writer, c historyCommand, metric string, request f
 		return writeObjects(w, points)
 	}
 	if len(points) == 0 {
-		return writeNoPointsMessage(w, c.Days)
+		return printEmptyHistory(w, c.Days)
 	}
 	return writeChart(w, metric, points, toChartPoint)
 }
@@ -105,7 +105,8 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 	return nil
 }
 
-func writeNoPointsMessage(w io.Writer, days int) error {
+// printEmptyHistory prints the message for a history that has no points.
+func printEmptyHistory(w io.Writer, days int) error {
 	_, err := fmt.Fprintf(w, "There are no history points in the last %s.\n", numberWithNoun(days, "day"))
 	return err
 }

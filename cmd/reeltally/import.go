@@ -176,16 +176,16 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.New, "new video", "%s")
 	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")
 	line(s.Added, "point", "%s added")
-	line(s.Folded, "point", "%s left out: older than %d days, and a later point of the same week is kept", keep.Daily)
+	line(s.Folded, "point", "%s left out: after %d days, only the last point of a week is kept", keep.Daily)
 	line(s.Existing, "point", "%s skipped: already there")
 	line(s.Conflicts, "point", "%s left out: an existing point of the same day or week has other counts and is kept")
 	line(s.TooOld, "point", "%s left out: older than %d days", keep.Weekly)
 	line(s.WithoutCounts, "row", "%s with a date but no counts: the video was imported without this point")
 	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")
 	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
-	reasons := "see the reasons in"
+	reasons := "see the reason for each row in the file"
 	if c.DryRun {
-		reasons = "the import would write the reasons to"
+		reasons = "the import would write the reason for each row to the file"
 	}
 	line(s.Bad, "row", "%s left out: %s %s", reasons, c.SkipBad)
 	for _, f := range columnFormats {

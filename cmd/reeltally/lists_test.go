@@ -18,8 +18,8 @@ import (
 // organisation. The function operator runs a command with the URL of the database.
 func startDemo(t *testing.T) (caller, operator func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	url := storetest.NewEmptyURL(t, "sqlite")
-	u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": t.TempDir()})
+	url := storetest.CreateEmptyDatabase(t, "sqlite")
+	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": t.TempDir()})
 	return func(args ...string) (int, string, string) {
 			return boottest.Run(t, run, nil, map[string]string{"REELTALLY_URL": u.base, "REELTALLY_TOKEN": u.token}, args...)
 		}, func(args ...string) (int, string, string) {
@@ -30,7 +30,7 @@ func startDemo(t *testing.T) (caller, operator func(args ...string) (status int,
 func TestExportVideos_marksMadeUpNumbersForImport(t *testing.T) {
 	t.Parallel()
 	caller, operator := startDemo(t)
-	realURL := storetest.NewURL(t, "sqlite")
+	realURL := storetest.CreateDatabase(t, "sqlite")
 	newCommandRunner(t, realURL)("org", "create", "--name", "Real")
 	realRows := fmt.Sprintf("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,%s,7\n", time.Now().UTC().Format(time.DateOnly))
 	status, _, stderr := boottest.Run(t, run, strings.NewReader(realRows), map[string]string{"REELTALLY_DATABASE_URL": realURL}, "import", "--org", "Real", "-")

@@ -44,7 +44,7 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 			return err
 		}
 		_, err = fmt.Fprintln(p.Stdout, link)
-		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to the organisation %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", plainText(org.Name), token.ID)
+		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to the organisation %s. It works once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", plainText(org.Name), token.ID)
 		return errors.Join(err, errNote)
 	})
 }

@@ -26,7 +26,7 @@ func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *
 		_, _ = io.WriteString(w, `{"data":[],"pagination":{"total":0,"total_pages":0}}`)
 	}))
 	t.Cleanup(service.Close)
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	migrateFrom := func(stdin, token string, args ...string) (status int, stdout, stderr string) {
 		env := map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_MIGRATE_TOKEN": token}
 		return boottest.Run(t, run, strings.NewReader(stdin), env, append([]string{"migrate-from", "shortimize", "--url", service.URL, "--work-dir", t.TempDir() + "/work"}, args...)...)

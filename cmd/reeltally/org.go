@@ -17,11 +17,11 @@ import (
 )
 
 type orgCommands struct {
-	Create          orgCreate          `cmd:"" help:"Create an organisation."`
-	List            orgList            `cmd:"" help:"List all organisations."`
-	SetTier         orgSetTier         `cmd:"" help:"Change an organisation's tier."`
-	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
-	SetOperator     orgSetOperator     `cmd:"" help:"Set whether an organisation's dashboard shows the state of collecting for all organisations."`
+	Create          createOrgCommand       `cmd:"" help:"Create an organisation."`
+	List            listOrgsCommand        `cmd:"" help:"List all organisations."`
+	SetTier         setTierCommand         `cmd:"" help:"Change an organisation's tier."`
+	SetSubscription setSubscriptionCommand `cmd:"" help:"Change an organisation's subscription."`
+	SetOperator     setOperatorCommand     `cmd:"" help:"Set whether an organisation's dashboard shows the state of collecting for all organisations."`
 }
 
 // identifier is a command-line argument that is the UUID of a token.
@@ -35,7 +35,7 @@ func (i *identifier) UnmarshalText(text []byte) error {
 	return nil
 }
 
-type orgCreate struct {
+type createOrgCommand struct {
 	databaseCommand
 	Name         string `required:"" placeholder:"NAME" help:"Name of the organisation, 1 to 100 characters."`
 	Tier         string `default:"premium" enum:"limited,basic,premium" placeholder:"TIER" help:"Tier of the organisation: limited, basic or premium."`
@@ -44,7 +44,7 @@ type orgCreate struct {
 }
 
 // Run creates the organisation and prints its id.
-func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
+func (c *createOrgCommand) Run(ctx context.Context, p boot.Process) error {
 	if err := store.CheckName("organisation", c.Name); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--name: %w", err)}
 	}
@@ -68,7 +68,7 @@ func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
 }
 
 // warnOfSameName writes a warning if another organisation has the name of the new one.
-func (c *orgCreate) warnOfSameName(ctx context.Context, w io.Writer, st *store.Store) error {
+func (c *createOrgCommand) warnOfSameName(ctx context.Context, w io.Writer, st *store.Store) error {
 	orgs, err := st.Organisations(ctx)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *orgCreate) warnOfSameName(ctx context.Context, w io.Writer, st *store.S
 	return nil
 }
 
-type orgList struct {
+type listOrgsCommand struct {
 	databaseCommand
 	JSON bool `name:"json" help:"Print the organisations as a JSON list of objects."`
 }
@@ -97,7 +97,7 @@ type orgJSON struct {
 }
 
 // Run lists the organisations, oldest first.
-func (c *orgList) Run(ctx context.Context, p boot.Process) error {
+func (c *listOrgsCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		orgs, err := st.Organisations(ctx)
 		if err != nil {
@@ -118,7 +118,7 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-type orgSetTier struct {
+type setTierCommand struct {
 	databaseCommand
 	boot.Logging
 	Org  string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
@@ -126,7 +126,7 @@ type orgSetTier struct {
 }
 
 // Run changes the organisation's tier.
-func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
+func (c *setTierCommand) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
@@ -144,7 +144,7 @@ func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-type orgSetSubscription struct {
+type setSubscriptionCommand struct {
 	databaseCommand
 	boot.Logging
 	Org          string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
@@ -152,7 +152,7 @@ type orgSetSubscription struct {
 }
 
 // Run changes the organisation's subscription.
-func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
+func (c *setSubscriptionCommand) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
@@ -170,7 +170,7 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-type orgSetOperator struct {
+type setOperatorCommand struct {
 	databaseCommand
 	Org      string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
 	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin see the page of operations; no: they do not."`
@@ -178,7 +178,7 @@ type orgSetOperator struct {
 
 // Run sets whether the organisation is the operator of this installation. The tokens of the operator can open the dashboard's page of
 // operations, which shows the state of all collectors.
-func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
+func (c *setOperatorCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
 		if err != nil {
@@ -187,7 +187,7 @@ func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 		if err := st.SetOperator(ctx, org.ID, c.Operator == "yes"); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has operator %s.\n", plainText(org.Name), org.ID, c.Operator)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has the setting operator=%s.\n", plainText(org.Name), org.ID, c.Operator)
 		return err
 	})
 }

@@ -16,7 +16,7 @@ import (
 // newDatabase creates a SQLite database with the organisation N. It returns the path of the database and a function that runs a command with it.
 func newDatabase(t *testing.T) (path string, operator func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	newCommandRunner(t, url)("org", "create", "--name", "N")
 	return strings.TrimPrefix(url, "sqlite:"), func(args ...string) (int, string, string) {
 		return boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, args...)
@@ -38,7 +38,7 @@ func TestOutput_isWrittenDirectlyIfItIsNoRegularFile(t *testing.T) {
 		require.Zero(t, status, stderr)
 		info, err := os.Stat(pipe)
 		require.NoError(t, err)
-		require.Equal(t, os.ModeNamedPipe, info.Mode().Type(), "%s must not replace the pipe", command)
+		require.Equal(t, os.ModeNamedPipe, info.Mode().Type(), "the output of the command %s must still be a named pipe", command)
 		require.NotEmpty(t, <-received)
 		if _, err := os.Stat("/dev/full"); err != nil {
 			continue

@@ -55,7 +55,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t, engine)
+			url := storetest.CreateDatabase(t, engine)
 			operator := newCommandRunner(t, url)
 			made := parseObject(t, operator("org", "create", "--name", "Über & Co", "--tier", "basic", "--subscription", "none", "--json"))
 			require.Len(t, made, 1)
@@ -93,7 +93,7 @@ func TestTokenCommands_createListAndRevokeTokens(t *testing.T) {
 	status, alone, explanation := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "token", "create", "--org", "N", "--name", "Both")
 	require.Zero(t, status, explanation)
 	require.True(t, store.WellFormedToken(strings.TrimSuffix(alone, "\n")), "standard output must have only the token, but has %q", alone)
-	require.Contains(t, explanation, "(Both) of N, valid until it is revoked")
+	require.Contains(t, explanation, "The new token of the organisation N is valid until it is revoked. Its name is Both")
 
 	listed := operator("token", "list", "--org", org)
 	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
@@ -121,7 +121,7 @@ func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	require.Zero(t, status, note)
 	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/login/")
 	require.True(t, ok, link)
-	require.Contains(t, note, "The link signs in to the organisation N once, within 30 minutes")
+	require.Contains(t, note, "The link signs in to the organisation N. It works once, within 30 minutes.")
 	db.Clock.Set(time.Now()) // the command uses the machine's clock, so the test's database must have the same time
 	id, err := db.LoginLink(t.Context(), secret)
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 
 	_, link, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Contains(t, link, "https://reeltally.example.com/login/")
-	require.Contains(t, note, "The link signs in to the organisation N once", "if there is only one organisation, the command must not require --org")
+	require.Contains(t, note, "The link signs in to the organisation N.", "if there is only one organisation, the command must not require --org")
 	newCommandRunner(t, db.URL)("org", "create", "--name", "M")
 	status, _, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Equal(t, 2, status)
@@ -160,7 +160,7 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 
 func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	unknownID := store.NewID().String()
 	for _, c := range []struct {
 		args   string
@@ -218,7 +218,7 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 
 func TestMigrate_updatesSchema(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewEmptyURL(t, "postgres")
+	url := storetest.CreateEmptyDatabase(t, "postgres")
 	env := map[string]string{"REELTALLY_DATABASE_URL": url}
 	status, _, stderr := boottest.Run(t, run, nil, env, "org", "list")
 	require.Equal(t, 1, status)
@@ -228,7 +228,7 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Contains(t, operator("migrate"), "nothing to do")
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 
-	operator = newCommandRunner(t, storetest.NewEmptyURL(t, "sqlite"))
+	operator = newCommandRunner(t, storetest.CreateEmptyDatabase(t, "sqlite"))
 	require.Contains(t, operator("org", "create", "--name=First"), "First", "a command must create the schema of a new SQLite file")
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
@@ -238,7 +238,7 @@ func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 	for engine, because := range map[string]string{"sqlite": "CREATE EXTENSION citus", "postgres": "CREATE EXTENSION citus", "citus": ""} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewEmptyURL(t, engine)
+			url := storetest.CreateEmptyDatabase(t, engine)
 			status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "migrate", "--citus")
 			if because != "" {
 				require.Equal(t, 1, status)
@@ -275,7 +275,7 @@ func TestCommands_doNotCreateAMissingDatabase(t *testing.T) {
 // Requirements in docs/coverage.md: 11.8-04
 func TestCommands_acceptTheNameOfAnOrganisation(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	operator := newCommandRunner(t, url)
 	operator("org", "create", "--name=Northwind Studio")
 	operator("org", "create", "--name=Twin")
@@ -355,7 +355,7 @@ func TestVersion_commandAndFlagPrintNameAndVersion(t *testing.T) {
 
 func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	seedOnce := func() []string {
 		var ids []string
 		for line := range strings.Lines(runSeed(t, url, "--orgs", "2", "--videos", "20", "--days", "10", "--json")) {

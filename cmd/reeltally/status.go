@@ -57,7 +57,7 @@ type listedTarget struct {
 	LastError string     `json:"last_error"`
 }
 
-// printLinks prints the links whose fetch status is c.List.
+// printLinks prints the links that have the fetch status given with the flag --list.
 func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *store.Store) error {
 	found, err := st.Queue.TargetsWithStatus(ctx, store.FetchStatus(c.List), c.Limit)
 	if err != nil {

@@ -65,7 +65,7 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 		if _, err := fmt.Fprintln(p.Stdout, secret); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, plainText(t.Name), plainText(org.Name), describeValidity(t))
+		_, err = fmt.Fprintf(p.Stderr, "The new token of the organisation %s is %s. Its name is %s and its id is %s. The token is shown only once. Keep it secret.\n", plainText(org.Name), describeValidity(t), plainText(t.Name), t.ID)
 		return err
 	})
 }

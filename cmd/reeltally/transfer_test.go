@@ -21,7 +21,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t, engine)
+			url := storetest.CreateDatabase(t, engine)
 			operator := newCommandRunner(t, url)
 			org := parseObject(t, operator("org", "create", "--name", "Über & Co", "--json"))["organisation_id"].(string)
 			dir, day := t.TempDir(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
@@ -41,11 +41,11 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "nothing is written")
 			require.Contains(t, stdout, `column views has the format plain: "7" is read as 7`)
-			require.Contains(t, stdout, "1 row left out: the import would write the reasons to "+bad)
+			require.Contains(t, stdout, "1 row left out: the import would write the reason for each row to the file "+bad)
 			require.NoFileExists(t, bad, "a dry run must not write the file")
 			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)
-			require.Contains(t, stdout, "1 row left out: see the reasons in "+bad)
+			require.Contains(t, stdout, "1 row left out: see the reason for each row in the file "+bad)
 			require.Contains(t, stderr, `"task":"writing"`)
 			left, err := os.ReadFile(bad)
 			require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestExport_failsIfInterrupted(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t, engine)
+			url := storetest.CreateDatabase(t, engine)
 			newCommandRunner(t, url)("org", "create", "--name", "N")
 			var text, stderr strings.Builder
 			text.WriteString("link,date,views\n")
@@ -168,7 +168,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
 	_, base, _ := strings.Cut(p.Stdout.Await(t, startTimeout, "REELTALLY_SHORTLINK_BASE_URL="), "=")
-	url := storetest.NewURL(t, "sqlite")
+	url := storetest.CreateDatabase(t, "sqlite")
 	newCommandRunner(t, url)("org", "create", "--name", "N")
 	day := time.Now().UTC().Format(time.DateOnly)
 	importLink := func(short, base, flag string) (status int, stdout, stderr string) {

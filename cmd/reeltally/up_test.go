@@ -17,20 +17,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startedUp is a running `reeltally up`, with the address and the token that it has printed.
-type startedUp struct {
+// runningReelTally is a running `reeltally up`, with the address and the token that it has printed.
+type runningReelTally struct {
 	*boottest.Program
 	base, token string
 }
 
-// launchUpCommand starts `reeltally up` with the environment variables env, and waits until it has printed the address and the token.
-func launchUpCommand(t *testing.T, env map[string]string) startedUp {
+// startReelTally starts `reeltally up` with the environment variables env, and waits until it has printed the address and the token.
+func startReelTally(t *testing.T, env map[string]string) runningReelTally {
 	t.Helper()
 	env["REELTALLY_LISTEN"] = "127.0.0.1:0"
 	p := boottest.Start(t, run, nil, env, "up")
 	p.Stdout.Await(t, startTimeout, "Ctrl-C stops.")
 	_, base, _ := strings.Cut(p.Stdout.Await(t, startTimeout, "ReelTally runs at "), " at ")
-	return startedUp{p, base, strings.TrimSpace(p.Stdout.Await(t, startTimeout, "  rt_"))}
+	return runningReelTally{p, base, strings.TrimSpace(p.Stdout.Await(t, startTimeout, "  rt_"))}
 }
 
 func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
@@ -41,12 +41,12 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			db := storetest.New(t, engine)
 			url := db.URL
 			if engine == "sqlite" {
-				url = storetest.NewEmptyURL(t, engine)
+				url = storetest.CreateEmptyDatabase(t, engine)
 			}
 			dir := t.TempDir()
-			u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
+			u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
 			require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
-			countVideos := func(u startedUp) int {
+			countVideos := func(u runningReelTally) int {
 				var list struct{ Pagination struct{ Total int } }
 				require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos?limit=1", u.token)), &list))
 				return list.Pagination.Total
@@ -57,7 +57,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			require.Empty(t, u.Stderr.String(), "`reeltally up` must log no warnings")
 
 			start := time.Now()
-			again := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
+			again := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
 			require.Less(t, time.Since(start), 5*time.Second)
 			require.Equal(t, u.token, again.token)
 			require.Equal(t, 60, countVideos(again))
@@ -68,7 +68,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 
 func TestUp_printsALoginLinkThatWorksOnce(t *testing.T) {
 	t.Parallel()
-	u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	link := strings.TrimSpace(u.Stdout.Await(t, startTimeout, "  "+u.base+"/login/"))
 	require.Contains(t, getText(t, link, ""), "Sign in to Demo")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -93,7 +93,7 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "data", "reeltally.db")
-	first := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	first := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url})
 	require.Zero(t, first.Stop())
 	path := filepath.Join(dir, "data", demoTokenFile)
 	info, err := os.Stat(path)
@@ -105,13 +105,13 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoOrganisationID().String(), "--json")), &tokens))
 	require.Len(t, tokens, 1)
 	operator("token", "revoke", tokens[0].ID.String())
-	second := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	second := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url})
 	require.NotEqual(t, first.token, second.token, "`reeltally up` must replace a revoked token")
 	require.Contains(t, getText(t, second.base+"/authenticate", second.token), "Demo")
 	require.Zero(t, second.Stop())
 
 	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o600))
-	third := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	third := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": url})
 	require.NotEqual(t, second.token, third.token, "`reeltally up` must replace an invalid token")
 	require.Zero(t, third.Stop())
 }
@@ -133,9 +133,9 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := maps.Clone(settings)
-			env["REELTALLY_DATABASE_URL"] = storetest.NewEmptyURL(t, "sqlite")
+			env["REELTALLY_DATABASE_URL"] = storetest.CreateEmptyDatabase(t, "sqlite")
 			env["REELTALLY_TIKTOK_BASE_URL"] = "http://127.0.0.1:1" // the TikTok source renews its token as soon as it starts
-			u := launchUpCommand(t, env)
+			u := startReelTally(t, env)
 			require.NotContains(t, u.Stdout.String(), "MADE UP")
 			require.Contains(t, u.Stdout.String(), `{"link": "LINK"}`)
 			require.Contains(t, getText(t, u.base+"/videos", u.token), `"data":[]`, "if a source is configured, the organisation that `reeltally up` creates must have no made-up videos")
@@ -147,9 +147,9 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 
 func TestUp_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
-	u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
+	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 	addressInUse := strings.TrimPrefix(u.base, "http://")
-	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "up", "--listen", addressInUse)
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}, "up", "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, addressInUse+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
@@ -158,7 +158,7 @@ func TestUp_failsIfPortIsInUse(t *testing.T) {
 
 func TestUp_demoFetchesVideosOfEveryPlatform(t *testing.T) {
 	t.Parallel()
-	u := launchUpCommand(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	c, err := client.New(u.base, u.token)
 	require.NoError(t, err)
 	for _, link := range []string{

@@ -24,7 +24,7 @@ const (
 var videoLists = []string{"videos", "video_reels"}
 
 // maxListRequests returns how many requests may be sent to find the given number of videos in one list. Facebook filters the entries, so an
-// answer can have fewer videos than a full page. The maximum is four times the number of full pages that are needed, but not more than
+// answer can have fewer videos than a full page. The result is therefore four times the number of full pages that are needed, and at most
 // maxPages.
 func maxListRequests(videoCount int) int {
 	return min(4*max(1, (videoCount+pageSize-1)/pageSize), maxPages)
@@ -55,7 +55,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	}
 	var p page
 	if json.Unmarshal(res.Body, &p) != nil {
-		return temporary("the page has a member of the wrong type")
+		return temporary("the answer about the Facebook page has a field of the wrong type")
 	}
 	id := string(p.ID)
 	switch name := fetch.ParseHandle(p.Username); {

@@ -308,7 +308,7 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 	}
 	var v video
 	if json.Unmarshal(res.Body, &v) != nil {
-		return temporary("the video has a member of the wrong type")
+		return temporary("the video has a JSON field of the wrong type")
 	}
 	if string(v.ID) != t.ExternalID {
 		return temporary("the answer has a video that was not requested")

@@ -83,7 +83,7 @@ func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	require.NotNil(t, fetch(ids[0]).Shares)
 	require.Empty(t, logs.String())
 
-	sourcetest.SendControl(t, s.base, "meta", `{"refuse_insights":true}`)
+	sourcetest.SendControlRequest(t, s.base, "meta", `{"refuse_insights":true}`)
 	for _, id := range ids[:3] {
 		require.Nil(t, fetch(id).Shares)
 	}
@@ -97,6 +97,6 @@ func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	fetch(ids[0])
 	require.Equal(t, 2, strings.Count(logs.String(), "level=WARN"))
 
-	sourcetest.SendControl(t, s.base, "meta", `{"refuse_insights":false}`)
+	sourcetest.SendControlRequest(t, s.base, "meta", `{"refuse_insights":false}`)
 	require.NotNil(t, fetch(ids[0]).Shares)
 }

@@ -81,7 +81,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControlRequest(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 			r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 		}
 	}
 	check()
-	sourcetest.SendControl(t, s.base, "meta", `{"expire_page_tokens":true}`)
+	sourcetest.SendControlRequest(t, s.base, "meta", `{"expire_page_tokens":true}`)
 	check()
 	r, err := s.fetch(t, videoTarget(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.AppSecret = tt.secret })
-			sourcetest.SendControl(t, s.base, "meta", `{"require_app_secret":true}`)
+			sourcetest.SendControlRequest(t, s.base, "meta", `{"require_app_secret":true}`)
 			r, err := s.fetch(t, videoTarget(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.detail == "" {
 				require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
-			sourcetest.SendControl(t, s.base, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
+			sourcetest.SendControlRequest(t, s.base, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -225,7 +225,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		target := videoTarget(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
-		sourcetest.SendControl(t, s.base, "faults", `{"source":"facebook","fault":"hostile"}`)
+		sourcetest.SendControlRequest(t, s.base, "faults", `{"source":"facebook","fault":"hostile"}`)
 		for range sandbox.HostileVariants {
 			r, err := s.fetch(t, target)
 			if err != nil {

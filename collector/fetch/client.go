@@ -116,7 +116,7 @@ type Request struct {
 	Header  http.Header        // headers in addition to User-Agent and Accept
 	Body    []byte             // body of the request, or nil; it is sent as JSON if Header has no Content-Type
 	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client
-	Secrets []string           // credentials in URL, Header or Body; Do removes them from every error
+	Secrets []string           // credentials in URL, Header or Body; they are removed from every error that Endpoint.Do returns
 	Budget  *source.CallBudget // budget from which Do spends one unit; nil if the request needs no budget
 }
 
@@ -175,7 +175,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (answer *Response, err err
 			"error", err)
 		return nil, err
 	}
-	c.log.DebugContext(ctx, "source call answered", "method", req.Method, "host", req.URL.Host, "path", req.URL.Path,
+	c.log.DebugContext(ctx, "got an answer from a source", "method", req.Method, "host", req.URL.Host, "path", req.URL.Path,
 		"status", res.Status, "bytes", len(res.Body), "sandbox", res.Sandbox)
 	return res, nil
 }
@@ -229,8 +229,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError returns the error of Do for a call that got no complete answer because of err. ctx is the context of Do's caller. callCtx is
-// derived from ctx and ends after the timeout of the call.
+// callError converts err to the error that Do returns. err says why a call got no complete answer. ctx is the context that was passed to
+// Do. callCtx is derived from ctx and ends after the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key

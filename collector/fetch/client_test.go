@@ -44,7 +44,7 @@ func startServer(t *testing.T, h http.HandlerFunc) string {
 
 func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Parallel()
-	t.Run("sends the URL unchanged, and the client's User-Agent", func(t *testing.T) {
+	t.Run("sends the unchanged URL and the client's User-Agent", func(t *testing.T) {
 		t.Parallel()
 		seen := make(chan *http.Request, 1)
 		base := startServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func TestClient_removesCredentialsFromErrorsAndLogs(t *testing.T) {
 		require.NotContains(t, err.Error(), url.QueryEscape(secret))
 	}
 	require.NoError(t, send(good, ok))
-	require.Contains(t, log.String(), "source call answered")
+	require.Contains(t, log.String(), "got an answer from a source")
 	require.NotContains(t, log.String(), secret)
 	require.NotContains(t, log.String(), url.QueryEscape(secret))
 	require.Contains(t, log.String(), "path=/ ", "the log must not contain the query of a URL")

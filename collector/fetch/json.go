@@ -59,12 +59,12 @@ func CheckJSON(text []byte) error {
 	if !json.Valid(text) {
 		return errors.New("the answer is not JSON, or was cut off")
 	}
-	return checkMembers(text)
+	return checkDuplicateNames(text)
 }
 
-// checkMembers returns an error if an object in a valid JSON text has two members of the same name. JSON parsers disagree about which of
-// the two values is used.
-func checkMembers(text []byte) error {
+// checkDuplicateNames returns an error if an object in a valid JSON text has two members of the same name. JSON parsers disagree about
+// which of the two values is used.
+func checkDuplicateNames(text []byte) error {
 	var open []map[string]bool // one element for each open object or list, outermost first: for an object, the set of its member names so far; for a list, nil
 	nameNext := false          // true if the next string is the name of a member
 	for i := 0; i < len(text); i++ {

@@ -28,7 +28,7 @@ func TestCheckJSON_refusesInvalidText(t *testing.T) {
 	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets inside a JSON string must not count as nesting")
 }
 
-func TestItems_decodesAtMostMaxItems(t *testing.T) {
+func TestItems_refusesListLongerThanMaxItems(t *testing.T) {
 	t.Parallel()
 	list := func(n int) []byte {
 		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"a":[1]}, `, n), ", ") + "]")

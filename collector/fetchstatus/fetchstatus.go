@@ -90,7 +90,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	case ownOnly:
 		return fmt.Sprintf("The configured sources give numbers only of the operator's own accounts and their videos, and this %s is not one of these", t.Kind)
 	}
-	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
+	return fmt.Sprintf("No configured source returns metrics of this %s", t.Kind)
 }
 
 // shortestPause is the shortest pause that is stored in the fetch statuses of the waiting videos and accounts. A shorter pause is not

@@ -12,7 +12,7 @@ import (
 )
 
 // Requirements in docs/coverage.md: 11.1-01
-func TestStatusChangeDuringPause_isReturnedOncePerLongPause(t *testing.T) {
+func TestStatusChangeDuringPause_isNilForShortOrStoredPause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
 	require.Nil(t, StatusChangeDuringPause(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))

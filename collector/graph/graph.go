@@ -221,7 +221,7 @@ func (e apiError) errorClass() (class source.Class, ok bool) {
 }
 
 // concernsSource returns true if the error concerns the token, the session or the app, so that requests for other objects fail as well. It
-// returns false for a missing permission (3, 10, 200 to 299), which can be missing for the requested object only.
+// returns false for a missing permission (codes 3, 10 and 200 to 299), because the permission can exist for other objects.
 func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:

@@ -125,8 +125,8 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		"85 % of the app's limit used":                        {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
 		"95 % of the app's limit used":                        {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
 		"90 % of a business limit used":                       {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
-		"business limit with a known end":                     {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"business limit with an impossibly late end":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"business limit with a known reset time":              {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
+		"business limit with a reset time far in the future":  {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
 		"header whose value has a string instead of a number": {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
 		"header whose value is truncated JSON":                {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
 		"header whose value is a list instead of an object":   {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
@@ -151,7 +151,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 				f := p.requireFailure(t, nil)
 				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
-				require.Contains(t, f.Detail, "% of Meta's limit is used: no calls are made until")
+				require.Contains(t, f.Detail, "no calls are made")
 				require.Empty(t, p.requests, "Get must not send a request while the limit is used up")
 				p.setClock(sourcetest.Now.Add(tt.stop))
 			}

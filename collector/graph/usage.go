@@ -26,7 +26,7 @@ const (
 
 // usageReport says how much of Meta's rate limits is used, according to the headers of one answer.
 type usageReport struct {
-	percent float64       // the highest used percentage of all reported limits
+	percent float64       // used part of the most used limit, in percent
 	regain  time.Duration // time until calls are allowed again; 0 if Meta reported no such time
 }
 
@@ -38,8 +38,8 @@ type limitUsage struct {
 	Regain float64 `json:"estimated_time_to_regain_access"` // minutes until calls are allowed again
 }
 
-// addLimit merges the usage of one limit into the report. The report has the highest used percentage of all limits, and the longest time until
-// calls are allowed again.
+// addLimit merges the usage of one limit into the report. The report keeps the used percentage of the most used limit, and the longest time
+// until calls are allowed again.
 func (r *usageReport) addLimit(l limitUsage) {
 	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
 	if l.Regain > 0 {
@@ -112,5 +112,5 @@ func (u *usage) failureIfUsedUp(now time.Time) *source.Failure {
 		return nil
 	}
 	return &source.Failure{Class: source.RateLimited, RetryAt: u.stopped,
-		Detail: fmt.Sprintf("%.0f %% of Meta's limit is used: no calls are made until %s", u.stopPercent, u.stopped.UTC().Format(time.RFC3339))}
+		Detail: fmt.Sprintf("no calls are made until %s, because %.0f %% of Meta's limit is used", u.stopped.UTC().Format(time.RFC3339), u.stopPercent)}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // maxListRequests returns how many requests may be sent to find the given number of videos in an account's list of posts. Many posts are
-// photos. The maximum is therefore four times the number of pages that would be needed if all posts were videos, but not more than 200.
+// photos. The result is therefore four times the number of pages that would be needed if all posts were videos, and at most 200.
 func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
@@ -55,7 +55,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		case id == nil && t.SourceID != "":
 			return source.Result{Class: source.Temporary, Detail: "the answer has no id, so that the account cannot be verified"}, nil
 		case source.IsOtherAccount(t, &source.AccountFacts{SourceID: id}):
-			return source.HandleReusedResult(t, p.sandbox), nil
+			return source.ResultForReusedHandle(t, p.sandbox), nil
 		}
 		if p.broken && len(p.posts) == 0 {
 			return source.Result{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}

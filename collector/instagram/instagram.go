@@ -90,8 +90,8 @@ func (s *Source) Concurrency() int { return 8 }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true if the source can fetch the target, and how many such targets one call of Fetch can request: 25 Instagram videos, or 1
-// Instagram account with a valid handle. For any other target, it returns 0 and false.
+// Serves returns 25 and true for an Instagram video, and 1 and true for an Instagram account with a valid handle. The number says how many
+// such targets one call of Fetch can request. For any other target, Serves returns 0 and false.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -134,9 +134,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in its account's list of posts. If the video
-// is not there, the class is Missing: the video may be deleted or archived, or be a joint post that is only in the list of another account.
-// If the list is too long to be searched to its end, the class is Unsupported.
+// Fetch requests up to 25 targets: either videos, or accounts with their newest videos. Fetch searches for each video in the list of posts
+// of its account. If the video is not in the list, the class is Missing. Such a video may be deleted or archived, or it may be a joint post
+// that only another account lists. If the list is too long to be searched to its end, the class is Unsupported.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {

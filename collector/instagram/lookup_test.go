@@ -19,7 +19,8 @@ import (
 )
 
 // graphTest has a test server that simulates the Graph API, and a source that uses the server. The server's reply depends on the path and
-// the fields of a request. The server records each request, without the fields of posts.
+// the fields of a request. The server records the path, fields and metrics of each request. The recorded fields end before the list of post
+// fields.
 type graphTest struct {
 	*instagram.Source
 	requests *[]string

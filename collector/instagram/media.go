@@ -142,8 +142,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// validCode returns the code of a post in the form that links have, or "" if the code is not valid. It also returns "" if permalink, the
-// link of the post, has another code.
+// validCode returns the code that identifies a post in its links. If code is "", validCode takes the code from permalink, the link of the
+// post. It returns "" if code is not valid, or if permalink contains another code.
 func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
@@ -261,7 +261,7 @@ func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	var c postFacts
 	switch err := json.Unmarshal(item.raw, &c); {
 	case err != nil:
-		return "", source.Result{Class: source.Temporary, Detail: "the post has a member of the wrong type"}
+		return "", source.Result{Class: source.Temporary, Detail: "the post has a JSON field of the wrong type"}
 	case c.Likes.Invalid() || c.Comments.Invalid() || c.Views.Invalid():
 		return "", source.Result{Class: source.Temporary, Detail: "the post has a count that is not a whole number"}
 	case c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil:

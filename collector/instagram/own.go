@@ -17,7 +17,7 @@ import (
 // its handle can change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // locks the fields below; a channel of one element, so that a goroutine can stop waiting when its context is cancelled
+	lock chan struct{} // a channel that is used as a mutex for the fields below; unlike a sync.Mutex, it lets a waiting goroutine stop when its context is cancelled
 
 	profile  profile
 	at       time.Time

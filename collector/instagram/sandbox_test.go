@@ -81,7 +81,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.batchOfAllCategories(t)
-		sourcetest.SendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControlRequest(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
 		for i, r := range results {
@@ -181,7 +181,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			batch, _ := s.batchOfAllCategories(t)
-			sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
+			sourcetest.SendControlRequest(t, s.base, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -195,7 +195,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		batch, truths := s.batchOfAllCategories(t)
 		_, err := s.fetch(t, batch[0]) // this call caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
-		sourcetest.SendControl(t, s.base, "faults", `{"source":"instagram","fault":"hostile"}`)
+		sourcetest.SendControlRequest(t, s.base, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range sandbox.HostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
@@ -208,7 +208,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // a source cannot notice that an answer has swapped two counts, so any true count of the video is accepted
+					if count != nil { // a source cannot detect swapped counts, so each count may have the correct value of another count
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}

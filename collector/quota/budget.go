@@ -59,7 +59,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 			pause = longest
 		}
 	}
-	if pause == nil { // the source returned no plan for a call, because it spreads its calls over the window
+	if pause == nil { // Plan returned no plan, so the source must not be asked now
 		pause = spentBudgetFailure(now.Add(schedule.Jitter(time.Second)))
 	}
 	return nil, pause, nil
@@ -147,7 +147,7 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
-	return q.queue.LiftPause(ctx, key)
+	return q.queue.EndBudgetPause(ctx, key)
 }
 
 // returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spentCalls has the spent units of
@@ -161,7 +161,7 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []sou
 		}
 		err := q.queue.ReturnQuota(ctx, p.key, p.window, units)
 		if err == nil && p.limited {
-			err = q.queue.LiftPause(ctx, p.key)
+			err = q.queue.EndBudgetPause(ctx, p.key)
 		}
 		errs = append(errs, err)
 	}
@@ -178,7 +178,8 @@ func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error 
 	return nil
 }
 
-// budgetOf returns the budget of a source by its name. It returns an empty budget, which has no window, if the source has no such budget.
+// budgetOf returns the source's budget with the given name. If the source has no such budget, budgetOf returns an empty budget, which has
+// no window.
 func budgetOf(s source.Source, name string) source.Budget {
 	for _, b := range s.Budgets() {
 		if b.Name == name {

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Quota makes the calls of one collector to sources, within their budgets. All methods may be called concurrently.
+// Quota calls the sources on behalf of a collector and observes the budgets of the sources. All methods may be called concurrently.
 type Quota struct {
 	queue *queue.Queue
 	now   func() time.Time
@@ -106,7 +106,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.separateFailedTargets(writing, s, st, reply, results)
+	return q.splitReply(writing, s, st, reply, results)
 }
 
 // fetchBatch asks the source for a batch. The source may spend the reserved units. Afterwards, fetchBatch gives the unspent units
@@ -121,9 +121,9 @@ func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []source.
 	return s.Fetch(ctx, batch, budget)
 }
 
-// separateFailedTargets returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second
-// reply for the targets of these calls.
-func (q *Quota) separateFailedTargets(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
+// splitReply returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second reply for
+// the targets of these calls.
+func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -142,8 +142,8 @@ func (q *Quota) separateFailedTargets(ctx context.Context, s source.Source, st s
 	return []Reply{reply, rest}, err
 }
 
-// Fail pauses the source or divides the batch after a failure, in the same way as Call does after a failed call. It is for failures outside
-// of the call to the source, for example a panic in the code that stores the answer.
+// Fail handles a failure outside of the call to the source, for example a panic in the code that stores the answer. Like Call after a
+// failed call, Fail pauses the source or divides the batch.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.readState(ctx)
 	if err != nil {
@@ -240,9 +240,9 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// ResetAtStart deletes the recorded refusals of the sources. It also ends each pause whose cause was a refused credential, because the
-// operator may have configured new credentials. A collector calls it when it starts.
-func (q *Quota) ResetAtStart(ctx context.Context, sources []source.Source) error {
+// ResetRefusals deletes the recorded refusals of the sources. It also ends each pause whose cause was a refused credential, because the
+// operator may have configured new credentials. A collector calls ResetRefusals when the collector starts.
+func (q *Quota) ResetRefusals(ctx context.Context, sources []source.Source) error {
 	st, err := q.readState(ctx)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool)
 		w.storeExternalName(accountRef{p, number}, externalNames{handle: folded})
 		return w.accountByNumber(p, number), true
 	}
-	if to, passed := w.renamedHandle(p, folded); passed {
+	if to, passed := w.ownerAfterRename(p, folded); passed {
 		return w.accountByNumber(p, to.number), !to.unused
 	}
 	number, own := accountNumberFromHandle(p, folded)
@@ -161,7 +161,7 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 		return false
 	}
 	if folded, _ := normalizeHandle(p, handle); folded != "" {
-		if _, passed := w.renamedHandle(p, folded); passed {
+		if _, passed := w.ownerAfterRename(p, folded); passed {
 			return true
 		}
 	}
@@ -259,9 +259,9 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheckValue returns the check value in a generated account id, by which the sandbox recognises its own ids. The value has the given
-// number of bits.
-func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
+// accountIDChecksum returns the checksum in a generated account id. The sandbox recognises its own ids by this checksum. The parameter bits
+// is the length of the checksum.
+func (w *World) accountIDChecksum(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }
 
@@ -269,13 +269,13 @@ func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
 func (w *World) generateAccountID(p link.Platform, number uint32) string {
 	if p == link.YouTube {
 		key := hashTexts(w.seed, "channel")
-		first := encryptNumber(uint64(number)<<32|w.idCheckValue(p, number, 32), 64, key)
+		first := encryptNumber(uint64(number)<<32|w.accountIDChecksum(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
 		raw = binary.BigEndian.AppendUint64(raw, mixBits(first^key))
 		return "UC" + base64.RawURLEncoding.EncodeToString(raw)
 	}
 	ids := accountIDs(p)
-	return strconv.FormatUint(ids.base+(uint64(number)<<ids.checkBits|w.idCheckValue(p, number, ids.checkBits)), 10)
+	return strconv.FormatUint(ids.base+(uint64(number)<<ids.checkBits|w.accountIDChecksum(p, number, ids.checkBits)), 10)
 }
 
 // accountNumberFromID returns the account number in a generated account id. It returns false if the sandbox did not generate the id.
@@ -315,7 +315,7 @@ func (w *World) uploadedIDs(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil
 	}
-	s := w.uploadSchedule(i.platform, i.number, at)
+	s := w.generateUploadSchedule(i.platform, i.number, at)
 	var list []string
 	for index := s.countUploads(at.Unix()) - 1; index >= 0; index-- {
 		list = append(list, w.uploadID(i.platform, i.number, index, s.uploadTime(index)))

@@ -31,7 +31,7 @@ var faultNames = []string{
 // everySource is the source name of a fault that applies to calls to all sources.
 const everySource = "*"
 
-// faultSources are the names of sources in faults and in the call log.
+// faultSources are the names of the sources. Faults and the call log use these names.
 var faultSources = []string{
 	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }

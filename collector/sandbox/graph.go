@@ -113,8 +113,8 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of a list: at most limit entries, beginning at the cursor. nodeOf returns the object for an id. listURL is
-// the URL of the list without the cursor, or "" for a list inside another object.
+// graphPage returns one page of a list. The page begins at the cursor. The parameter limit is the maximum number of entries, as text.
+// nodeOf returns the object for an id. listURL is the URL of the list without the cursor, or "" for a list inside another object.
 //
 // If isShown is not nil, the page contains only the ids for which isShown returns true. A page can then be short although more pages
 // follow.
@@ -255,7 +255,8 @@ var graphLimits = map[string]struct {
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
-// errorRepliesForGraph returns the answers of the Graph API to calls with a fault. The source is sourceInstagram or sourceFacebook.
+// errorRepliesForGraph returns the replies that simulate a failure of the Graph API, such as a spent quota. The source is sourceInstagram
+// or sourceFacebook.
 func errorRepliesForGraph(source string) errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

@@ -36,7 +36,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			edge = q.path[1]
 		}
 		switch {
-		case pathStartsWithMe(q.path) && edge == "accounts" && len(q.path) == 2:
+		case isPathOfTokenOwner(q.path) && edge == "accounts" && len(q.path) == 2:
 			return s.serveFacebookPagesOfUser(c, q, owner)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))

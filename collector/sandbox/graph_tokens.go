@@ -149,5 +149,5 @@ func (s *Sandbox) configureMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// pathStartsWithMe returns true if the first element of a path is "me", which stands for the owner of the token.
-func pathStartsWithMe(path []string) bool { return strings.EqualFold(path[0], "me") }
+// isPathOfTokenOwner returns true if the first element of a path is "me", which stands for the owner of the token.
+func isPathOfTokenOwner(path []string) bool { return strings.EqualFold(path[0], "me") }

@@ -62,8 +62,8 @@ func (c curve) fractionOfFinalViews(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// addWaves returns an age in seconds plus the values of a daily and a weekly wave at this age. With the result as its age, a video gains
-// views faster at some hours and days than at others. The result always increases with the age.
+// addWaves adds a daily and a weekly wave to the age of a video, in seconds. If the views are computed from the result, they grow faster at
+// some hours and days than at others. The result always increases with the age.
 func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +
@@ -105,7 +105,7 @@ func (v *video) countsAt(at int64) Counts {
 		c.Likes = nil
 	}
 	if v.category == CommentsOff {
-		// YouTube leaves out the count of comments that are turned off. The other platforms return 0.
+		// If comments are turned off, YouTube leaves out their number, and the other platforms return 0.
 		c.Comments = nil
 		if v.platform != link.YouTube {
 			c.Comments = new(int64)

@@ -28,7 +28,7 @@ func newTestServer(t *testing.T) testServer {
 	return testServer{s, server.URL}
 }
 
-// answer is a response of the sandbox with its whole body.
+// answer is a response of the sandbox. The field text has the body of the response.
 type answer struct {
 	*http.Response
 	text string

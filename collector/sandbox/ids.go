@@ -40,7 +40,7 @@ const (
 	// instagramPrivateTail is the number of characters that Instagram appends to the shortcode of a private account's post.
 	instagramPrivateTail = 28
 
-	facebookBase = 1_000_000_000_000_000 // smallest generated Facebook video id; all of them have sixteen digits and are below 2^53
+	facebookBase = 1_000_000_000_000_000 // smallest generated Facebook video id; every generated id has sixteen digits and is below 2^53
 	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
 	// time is treated as an id without a time.
 	tiktokSince    = 1388534400 // 1 January 2014, before TikTok existed
@@ -84,7 +84,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		}
 		n := decryptNumber(binary.BigEndian.Uint64(raw), 64, hashTexts(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
-		if uploaded <= at.Unix() && w.uploadSchedule(p, account, at).hasUploadAt(uploaded) {
+		if uploaded <= at.Unix() && w.generateUploadSchedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
 		}
 	case link.Facebook:
@@ -93,7 +93,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 			return byHash
 		}
 		account, index, ok := w.unpackFacebookID(n - facebookBase)
-		if uploaded := w.uploadSchedule(p, account, at).uploadTime(index); ok && uploaded <= at.Unix() {
+		if uploaded := w.generateUploadSchedule(p, account, at).uploadTime(index); ok && uploaded <= at.Unix() {
 			return origin{account, uploaded}
 		}
 	}
@@ -119,8 +119,8 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 	}
 }
 
-// idEncryptionKey returns the key that encrypts the account number in a video id. The key differs for every second of the upload time, so
-// that the ids of one account look unrelated.
+// idEncryptionKey returns the key that encrypts the account number in a video id. The parameter second is the upload time as a Unix time in
+// seconds. Each upload time has its own key, so that the ids of one account look unrelated.
 func (w *World) idEncryptionKey(p link.Platform, second int64) uint64 {
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }

@@ -12,7 +12,7 @@ type handleRef struct {
 	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner says which account has a handle that was part of a rename.
+// handleOwner is the current owner of a handle. The world stores it for the old and the new handle of each renamed account.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle
@@ -75,9 +75,9 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that was part of a rename. It returns false for all other handles: they belong to the
-// accounts for which they were generated.
-func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
+// ownerAfterRename returns the current owner of a handle that was the old or the new handle in a rename. For all other handles, ok is
+// false, because their owners are the accounts for which they were generated.
+func (w *World) ownerAfterRename(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	owner, ok = w.renamed[handleRef{p, handle}]

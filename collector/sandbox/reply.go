@@ -21,7 +21,7 @@ type reply struct {
 	raw     []byte // the bytes to send instead of a JSON value
 	kind    string // content type of the body; "" means JSON
 	pretty  bool   // true to send indented JSON
-	refused bool   // true if the reply refuses a request without a valid credential or path; no fault changes such a reply
+	refused bool   // true if the reply refuses a request because its credential, method or path is not valid; no fault changes such a reply
 
 	truncate   bool // true to send only the first half of the body
 	promiseAll bool // true to set Content-Length to the length of the whole body although only its first half is sent
@@ -53,7 +53,8 @@ func (r reply) withHalfBody(promiseAll bool) reply {
 	return r
 }
 
-// markRefused marks a reply to a request without a valid credential or path. Faults are not applied to such a reply.
+// markRefused marks a reply that refuses a request because its credential, method or path is not valid. Faults are not applied to such a
+// reply.
 func markRefused(r reply) reply {
 	r.refused = true
 	return r

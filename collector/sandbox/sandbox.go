@@ -15,10 +15,11 @@ const (
 	VendorKey     = "sandbox-vendor-key"
 	// InstagramToken is the access token of the Instagram account whose handle Sandbox.InstagramAccount returns.
 	InstagramToken = "sandbox-instagram-token"
-	// FacebookToken is the access token of the first page in World.FacebookPages. It can read all pages, but insights only of its own page.
+	// FacebookToken is the access token of the first page in World.FacebookPages. The token can read all pages, but it can read the
+	// insights of its own page only.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the access token of a system user, who gets the tokens of all pages in World.FacebookPages from me/accounts. It
-	// cannot read insights, and cannot read the videos of the second and third page.
+	// FacebookUserToken is the access token of a system user. A request for me/accounts with this token returns the tokens of all pages in
+	// World.FacebookPages. The token cannot read insights, and cannot read the videos of the second and third page.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox

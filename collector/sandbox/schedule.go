@@ -37,9 +37,9 @@ type schedule struct {
 	key      uint64
 }
 
-// uploadSchedule returns the upload schedule of the account with the given number. From epoch on, the schedule does not depend on the
+// generateUploadSchedule returns the upload schedule of the account with the given number. From epoch on, the schedule does not depend on the
 // clock. If the clock is set to a time before epoch, the account gets another schedule.
-func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
+func (w *World) generateUploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
 	interval := int64(d.logUniform(1.5, 20) * day)

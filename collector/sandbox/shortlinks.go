@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortCase is the kind of page to which a short link redirects, or another special behaviour of the link.
+// shortCase says what a short link does. Most cases are the kind of page to which the link redirects.
 type shortCase string
 
 const (
@@ -25,10 +25,10 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortPrefixes lists prefixes of a short link's code. The prefix determines the page to which the link redirects. On TikTok, the prefix
-// follows the first two letters of the code.
-var shortPrefixes = []struct {
-	prefix string
+// shortCaseMarkers lists texts in the code of a short link that determine what the link does. The code begins with such a text. On TikTok,
+// two other letters precede the text.
+var shortCaseMarkers = []struct {
+	marker string
 	is     shortCase
 }{
 	{"Vide", shortVideo}, {"Acct", shortAccount}, {"Dead", shortHome}, {"Wall", shortLogin}, {"Gone", shortMissing},
@@ -36,7 +36,7 @@ var shortPrefixes = []struct {
 }
 
 // shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. If the
-// code of a short link has a prefix in shortPrefixes, the prefix determines the case instead.
+// code of a short link has a text from shortCaseMarkers, this text determines the case instead.
 var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
@@ -57,8 +57,8 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	if p == link.TikTok && len(code) > 2 {
 		rest = code[2:]
 	}
-	for _, m := range shortPrefixes {
-		if strings.HasPrefix(rest, m.prefix) {
+	for _, m := range shortCaseMarkers {
+		if strings.HasPrefix(rest, m.marker) {
 			t.is = m.is
 		}
 	}
@@ -88,7 +88,7 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 			continue
 		}
 		index := int64(d.intBelow(5))
-		id := s.world.uploadID(p, i.number, index, s.world.uploadSchedule(p, i.number, at).uploadTime(index))
+		id := s.world.uploadID(p, i.number, index, s.world.generateUploadSchedule(p, i.number, at).uploadTime(index))
 		if v, ok := s.world.fixedVideoData(p, id, at); ok && (v.category == Normal || v.category == Viral) {
 			return i, id
 		}

@@ -33,7 +33,7 @@ const (
 // signature, so that the tokens that an earlier process issued remain valid.
 type tiktokLogins struct {
 	seed    uint64
-	started string // start time of the process, which makes the names of its logins unique
+	started string // start time of the process; it is part of every login name, so that names stay unique after a restart
 
 	mu     sync.Mutex
 	made   int            // number of logins that this process has started
@@ -270,7 +270,7 @@ func tiktokInvalidRequest(message string) reply {
 	return tiktokError(http.StatusBadRequest, "invalid_params", message)
 }
 
-// errorRepliesForTikTok returns the answers of TikTok's APIs to calls with a fault.
+// errorRepliesForTikTok returns the replies that simulate a failure of TikTok's APIs, such as a spent quota.
 func errorRepliesForTikTok() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

@@ -34,7 +34,7 @@ func findApifyActor(name string) (apifyActor, bool) {
 type apifyInput struct {
 	PostURLs       []string `json:"postURLs"`       // links of videos, for the TikTok actors
 	Profiles       []string `json:"profiles"`       // handles of accounts, for the TikTok actors
-	ResultsPerPage *int     `json:"resultsPerPage"` // number of videos of each profile; nil means 1
+	ResultsPerPage *int     `json:"resultsPerPage"` // maximum number of videos to return for each profile; nil means 1
 	DirectURLs     []string `json:"directUrls"`     // links of posts, for apify~instagram-scraper
 }
 
@@ -149,7 +149,7 @@ func apifyError(status int, kind, message string) reply {
 	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
 }
 
-// errorRepliesForApify returns the answers of Apify to calls with a fault.
+// errorRepliesForApify returns the replies that simulate a failure of Apify, such as a spent quota.
 func errorRepliesForApify() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

@@ -308,7 +308,7 @@ func (s *Sandbox) serveEnsembleFacebookReels(c *call, q url.Values) reply {
 	return ensembleSuccess(data, units)
 }
 
-// errorRepliesForEnsembleData returns the answers of EnsembleData to calls with a fault.
+// errorRepliesForEnsembleData returns the replies that simulate a failure of EnsembleData, such as a spent quota.
 func errorRepliesForEnsembleData() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },

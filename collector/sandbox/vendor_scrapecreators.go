@@ -266,7 +266,7 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	return scrapeCreatorsSuccess(members)
 }
 
-// errorRepliesForScrapeCreators returns the answers of ScrapeCreators to calls with a fault.
+// errorRepliesForScrapeCreators returns the replies that simulate a failure of ScrapeCreators, such as a spent quota.
 func errorRepliesForScrapeCreators() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return scrapeCreatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },

@@ -109,7 +109,7 @@ type video struct {
 	uploaded  int64  // upload time as a Unix time in seconds
 	category  Category
 	changesAt int64   // Unix time in seconds at which a video of the category BecomesPrivate, BecomesDeleted or Falling changes; not used for other categories
-	fall      float64 // the fraction of its views that is lost at changesAt by a video of the category Falling
+	fall      float64 // for the category Falling: the fraction of the views that the video loses at changesAt
 	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; Public in all other cases
 	curve     curve
 }
@@ -236,7 +236,7 @@ func (w *World) accountByHandleOrID(p link.Platform, handleOrID string) (identit
 
 // accountData returns the generated data of an account at the given time.
 func (w *World) accountData(i identity, at time.Time) AccountTruth {
-	s := w.uploadSchedule(i.platform, i.number, at)
+	s := w.generateUploadSchedule(i.platform, i.number, at)
 	d := rng{w.accountKey("profile", i.platform, i.number)}
 	scale := rng{w.accountKey("scale", i.platform, i.number)}
 	t := AccountTruth{

@@ -63,7 +63,7 @@ func TestWorld_returnsSameDataForSameSeed(t *testing.T) {
 	})
 }
 
-func TestWorld_countsDecreaseOnlyIfCategoryIsFalling(t *testing.T) {
+func TestWorld_neverDecreasesCountsExceptInCategoryFalling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -292,7 +292,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	})
 }
 
-func TestWorld_assignAuthorChangesOnlyAuthorOfVideo(t *testing.T) {
+func TestAssignAuthor_keepsVideoDataExceptAuthor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)

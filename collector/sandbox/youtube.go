@@ -285,7 +285,7 @@ func googleError(code int, message, reason, domain, location, locationType, stat
 	return reply{status: code, body: object{"error": e}}
 }
 
-// errorRepliesForYouTube returns the answers of YouTube's API to calls with a fault.
+// errorRepliesForYouTube returns the replies that simulate a failure of YouTube's API, such as a spent quota.
 func errorRepliesForYouTube() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

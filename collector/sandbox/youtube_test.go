@@ -221,7 +221,7 @@ func TestISODuration_formatsLengths(t *testing.T) {
 	}
 }
 
-func TestReadPageToken_acceptsOnlyTokensThatPageTokenReturns(t *testing.T) {
+func TestReadPageToken_acceptsOnlyGeneratedTokens(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "the page token must equal the one that YouTube uses for the offset 50")
 	rapid.Check(t, func(t *rapid.T) {

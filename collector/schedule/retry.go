@@ -47,10 +47,10 @@ const (
 	Weekly = 7 * 24 * time.Hour
 )
 
-// FetchTimeAfter returns the time of a target's next fetch, which is about the given wait from now. A wait of less than a day is made
-// longer or shorter at random, by at most a tenth. A longer wait is made longer or shorter by at most half a day, so that the fetch is at
-// the target's fixed time of the day.
-func FetchTimeAfter(t queue.Target, wait time.Duration, now time.Time) time.Time {
+// NextFetchTime returns the time of a target's next fetch, approximately at now + wait. If the wait is shorter than a day, it is changed at
+// random by at most a tenth. If the wait is longer, it is changed by at most half a day, so that the fetch is at the target's fixed time of
+// the day.
+func NextFetchTime(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))
 	}

@@ -64,20 +64,20 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 // Next returns the time of the next fetch of a target after a successful fetch. The fetches of a day start at the target's fixed second of
 // the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
-	today, every := store.DateOf(now), p.fetchDayInterval(t.BaseLane, pace)
+	today, every := store.DateOf(now), p.activeDayInterval(t.BaseLane, pace)
 	day := today + 1
-	for countFetchDays(t, day, every) == countFetchDays(t, today, every) {
+	for countActiveDays(t, day, every) == countActiveDays(t, today, every) {
 		day++
 	}
 	next := firstFetchOn(t, day)
 	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
 	// day, and three have two.
-	fetches := int(p.fetchesPerFetchDay(t.BaseLane, pace) + fractionFromHash(t, "turn"))
+	fetches := int(p.fetchesPerActiveDay(t.BaseLane, pace) + fractionFromHash(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	earliest := now.Add(apart / 2) // the last fetch can have been a little early, so the next fetch is at least half an interval away
+	earliest := now.Add(apart / 2) // at least half an interval after now, so that an early fetch does not get the same slot again
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(earliest) && at.Before(next) {
@@ -119,9 +119,10 @@ func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// countFetchDays returns the number of fetch days of a target from 1970 to the given day. A fetch day is a day with a scheduled fetch. The
-// mean distance between two fetch days is daysBetween. A hash of the target shifts its fetch days, so that targets have different ones.
-func countFetchDays(t queue.Target, day store.Date, daysBetween float64) float64 {
+// countActiveDays returns the number of active days of a target from 1970 to the given day. An active day is a day with a scheduled fetch.
+// The mean distance between two active days is daysBetween. A hash of the target shifts its active days, so that targets have different
+// ones.
+func countActiveDays(t queue.Target, day store.Date, daysBetween float64) float64 {
 	return math.Floor((float64(day) + fractionFromHash(t, "day")*daysBetween) / daysBetween)
 }
 

@@ -26,9 +26,9 @@ func randomTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes that each
-// fetch is late by a random time of at most maxDelay.
-func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, maxDelay time.Duration) []time.Time {
+// listScheduledTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes
+// that each fetch is late by a random time of at most maxDelay.
+func listScheduledTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, maxDelay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
 	for {
@@ -46,7 +46,7 @@ func TestNext_schedulesOneOrFourFetchesADayIfNoThrottleIsSet(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := randomTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
-		for _, at := range fetchTimes(rt, Plan{}, target, pace, 10, 9*time.Minute) {
+		for _, at := range listScheduledTimes(rt, Plan{}, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
@@ -65,7 +65,7 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 		target, pace := randomTarget(rt), anyPace.Draw(rt, "pace")
 		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		last := store.DateOf(someDay)
-		for _, at := range fetchTimes(rt, s, target, pace, 60, time.Hour) {
+		for _, at := range listScheduledTimes(rt, s, target, pace, 60, time.Hour) {
 			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
 			last = store.DateOf(at)
 		}
@@ -81,7 +81,7 @@ func TestNext_agreesWithFetchesPerDay(t *testing.T) {
 		n, most := 0, s.FetchesPerDay(lane, pace)*1.1
 		for i := range targets {
 			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
-			n += len(fetchTimes(rt, s, target, pace, days, 0))
+			n += len(listScheduledTimes(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
 		require.GreaterOrEqual(rt, float64(n)/targets/days, s.FetchesPerDay(lane, pace)*0.9)
@@ -92,8 +92,8 @@ func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := randomTarget(rt)
-		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
-		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
+		punctual := listScheduledTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
+		late := listScheduledTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
 		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first scheduled time is not compared, because Next can skip it after a late fetch
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
@@ -134,7 +134,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "per day, at most two hours may have fetches of both kinds: with details and without details")
+	require.LessOrEqual(t, mixedHours, 2*days, "on average, at most two hours of a day may contain both kinds of fetches: with details and without details")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
@@ -161,8 +161,8 @@ func TestThrottle_reducesFetchesLaneByLane(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.fetchDayInterval(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, Plan{}.fetchDayInterval(queue.LaneFree, queue.PaceSlow), 0)
+	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.activeDayInterval(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, Plan{}.activeDayInterval(queue.LaneFree, queue.PaceSlow), 0)
 }
 
 func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
@@ -211,7 +211,7 @@ func randomNeeds(t *rapid.T) []Need {
 	return needs
 }
 
-func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
+func TestFindSmallestThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		needs := randomNeeds(rt)
@@ -219,7 +219,7 @@ func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 		for _, b := range []string{"a", "b", "c"} {
 			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
 		}
-		got := FitThrottles(needs, supply, nil)
+		got := FindSmallestThrottles(needs, supply, nil)
 		require.Len(rt, got, len(needs))
 		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "groups with a shared budget must have the same throttle")
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
@@ -228,16 +228,16 @@ func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 				require.True(rt, supplySuffices(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
 			}
 			if s > 0 {
-				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "with a smaller throttle, the budgets must be too small for the fetches of the plan")
+				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "with a smaller throttle, the fetches of the plan must need more units than the budgets have")
 			}
 		}
 	})
 }
 
-func TestFitThrottles_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
+func TestFindSmallestThrottles_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		for g, s := range FitThrottles(randomNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
+		for g, s := range FindSmallestThrottles(randomNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})

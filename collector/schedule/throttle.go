@@ -31,7 +31,7 @@ const (
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// throttleStep is the precision of FitThrottles: the throttles that it returns are multiples of throttleStep.
+// throttleStep is the precision of FindSmallestThrottles: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
 // strengthOfStage returns how strongly a stage of throttling reduces the fetches of a lane, from 0 (not at all) to 1 (completely).
@@ -49,9 +49,9 @@ type Plan struct {
 	Throttle  Throttle
 }
 
-// fetchDayInterval returns the mean distance between two fetch days of a target, in days. A fetch day is a day with at least one fetch of
-// the target. The result is from 1 to longestDays.
-func (p Plan) fetchDayInterval(lane queue.Lane, pace queue.Pace) float64 {
+// activeDayInterval returns the mean distance between two active days of a target, in days. An active day is a day with at least one fetch
+// of the target. The result is from 1 to longestDays.
+func (p Plan) activeDayInterval(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
 		stage = stageSlow
@@ -60,8 +60,8 @@ func (p Plan) fetchDayInterval(lane queue.Lane, pace queue.Pace) float64 {
 	return usual + (longestDays-usual)*p.Throttle.strengthOfStage(stage, lane)
 }
 
-// fetchesPerFetchDay returns the mean number of fetches on a fetch day, which is a day with at least one fetch of the target.
-func (p Plan) fetchesPerFetchDay(lane queue.Lane, pace queue.Pace) float64 {
+// fetchesPerActiveDay returns the mean number of fetches on an active day, which is a day with at least one fetch of the target.
+func (p Plan) fetchesPerActiveDay(lane queue.Lane, pace queue.Pace) float64 {
 	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
 	if pace == queue.PaceFast && interval <= DefaultInterval {
@@ -72,7 +72,7 @@ func (p Plan) fetchesPerFetchDay(lane queue.Lane, pace queue.Pace) float64 {
 
 // FetchesPerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
 func (p Plan) FetchesPerDay(lane queue.Lane, pace queue.Pace) float64 {
-	return p.fetchesPerFetchDay(lane, pace) / p.fetchDayInterval(lane, pace)
+	return p.fetchesPerActiveDay(lane, pace) / p.activeDayInterval(lane, pace)
 }
 
 // Group identifies a set of targets that have the same throttle: the videos or the accounts of one platform.
@@ -85,14 +85,14 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is a list of possible costs of a fetch without details. Details is a list of possible costs of a fetch with details. The first
-	// cost is tried first. A cost maps the key of a budget to the units that one fetch takes from the budget.
+	// Counts lists the possible costs of a fetch without details, and Details lists the possible costs of a fetch with details. The
+	// preferred cost comes first. A cost maps the key of a budget to the units that one fetch takes from the budget.
 	Counts, Details []map[string]float64
 }
 
-// FitThrottles returns a throttle for each group: the smallest one with which the available units are enough for all fetches of a day.
+// FindSmallestThrottles returns a throttle for each group: the smallest one with which the available units are enough for all fetches of a day.
 // availableUnits maps the key of a budget to its units per day. Groups that can spend from the same budget get the same throttle.
-func FitThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
+func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
 		pool, rest := separateNeedsByBudget(needs, availableUnits)

@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // maximum number of requests: each request takes one unit of every budget in calls, so the budget with the fewest units limits the number
+	smallest int64        // maximum number of requests: the smallest Units of all calls, because each request takes one unit of every budget
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 

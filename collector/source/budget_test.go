@@ -16,7 +16,7 @@ func spendAll(b *source.CallBudget, n int) (paid int) {
 	return paid
 }
 
-func TestCallBudget_allReservedUnitsCountAsSpentIfRequestsAreNotMetered(t *testing.T) {
+func TestCallBudget_countsReservedUnitsAsSpentIfUnmetered(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 3}})
 	require.Equal(t, 10, spendAll(b, 10))

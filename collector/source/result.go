@@ -16,7 +16,7 @@ type Class string
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"          // the source reports that the target does not exist; some sources report private targets in the same way
-	Missing     Class = "missing"       // this source does not return the target, but another source may; without another source, Missing has the effect of Gone
+	Missing     Class = "missing"       // this source does not return the target, but another source may; if there is no other source, the target counts as gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
 	Restricted  Class = "restricted"    // the target is restricted to some regions or to adults, so the source refuses it
@@ -73,9 +73,9 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
-// HandleReusedResult returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
+// ResultForReusedHandle returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
 // sandbox is true if a sandbox answered.
-func HandleReusedResult(t Target, sandbox bool) Result {
+func ResultForReusedHandle(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the answer is not stored, because another account now has the handle " + t.Handle}
 }
 

@@ -35,14 +35,14 @@ func Describe(sources []Source, now time.Time) []queue.Source {
 	return out
 }
 
-// FormsOfFetchableTargets returns the forms of all targets that at least one of the sources can fetch. A form is a platform, a kind (video or
-// account), and whether the handle of the account is known.
+// FormsOfFetchableTargets returns the forms of all targets that at least one of the sources can fetch. A form describes targets by three
+// properties: the platform, the kind (video or account), and whether the handle of the account is known.
 func FormsOfFetchableTargets(sources []Source) []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
 		for _, k := range []Kind{KindVideo, KindAccount} {
 			for _, byHandle := range []bool{true, false} {
-				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return canFetchTargetForm(s, f) }) {
+				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return canFetchTargetsOfForm(s, f) }) {
 					forms = append(forms, f)
 				}
 			}
@@ -54,7 +54,7 @@ func FormsOfFetchableTargets(sources []Source) []queue.Form {
 // example is the id and the link of a video or account.
 type example struct{ id, link string }
 
-// examples has a possible video and a possible account of each platform. canFetchTargetForm uses them to ask a source which forms of targets it serves.
+// examples has a possible video and a possible account of each platform. canFetchTargetsOfForm uses them to ask a source which forms of targets it serves.
 var examples = map[link.Platform]map[Kind]example{
 	link.TikTok: {
 		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},
@@ -74,9 +74,9 @@ var examples = map[link.Platform]map[Kind]example{
 	},
 }
 
-// canFetchTargetForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
+// canFetchTargetsOfForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
 // without the handle of the account.
-func canFetchTargetForm(s Source, f queue.Form) bool {
+func canFetchTargetsOfForm(s Source, f queue.Form) bool {
 	e := examples[f.Platform][f.Kind]
 	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}
 	switch {

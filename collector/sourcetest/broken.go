@@ -16,7 +16,7 @@ import (
 
 // testBrokenAnswers serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that the
 // collector does not treat a video as deleted or private. For a page of HTML with status 404 it requires a failure with the class
-// h.NotFound.
+// h.NotFoundClass.
 func (h Harness) testBrokenAnswers(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
@@ -51,12 +51,12 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 	t.Run("status 404 with a page of HTML", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, write(http.StatusNotFound, page), fetch.Options{})
-		if h.NotFound == "" {
+		if h.NotFoundClass == "" {
 			h.requireTemporary(t, got)
 			return
 		}
 		require.NotNil(t, got.failure)
-		require.Equal(t, h.NotFound, got.failure.Class, got.failure.Detail)
+		require.Equal(t, h.NotFoundClass, got.failure.Class, got.failure.Detail)
 	})
 	t.Run("a redirect", func(t *testing.T) {
 		t.Parallel()

@@ -34,8 +34,9 @@ func StartSandbox(t *testing.T) Sandbox {
 	return Sandbox{box, web.URL, box.Settings(web.URL), client}
 }
 
-// SendControl sends a control call with a JSON body to the sandbox at baseURL. For example, the path "faults" makes the sandbox return errors.
-func SendControl(t *testing.T, baseURL, path, body string) {
+// SendControlRequest sends a request with a JSON body to the control interface of the sandbox at baseURL. For example, the path "faults"
+// makes the sandbox return errors.
+func SendControlRequest(t *testing.T, baseURL, path, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, baseURL+"/_control/"+path, strings.NewReader(body))
 	require.NoError(t, err)

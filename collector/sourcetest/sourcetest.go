@@ -81,12 +81,12 @@ type Harness struct {
 	// token. IsMain is nil if all requests of the source are for the targets.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of the answers of Side that contains counts. The source may return these counts even if the answer to its main
-	// request does not contain them.
+	// SideCounts has the counts that the handler Side sends, as JSON text. The source may return these counts even if the answer to its
+	// main request does not contain them.
 	SideCounts string
 	Answers    map[Case]Answer
-	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.
-	NotFound source.Class
+	// NotFoundClass is the class that a failure must have if the response has status 404 and an HTML body. "" means source.Temporary.
+	NotFoundClass source.Class
 }
 
 // Run runs all tests of the suite against the source of a harness.

@@ -66,7 +66,7 @@ type Options struct {
 
 // Fetcher fetches pictures. It is safe for concurrent use.
 type Fetcher struct {
-	transport *http.Transport // used without an http.Client, because a client would follow redirects without a check of their host
+	transport *http.Transport // sends the requests; Fetch follows redirects itself, because it must check the host of each redirect
 	base      string          // Options.BaseURL without trailing slash; "" for the real platforms
 }
 
@@ -88,8 +88,8 @@ func New(o Options) (*Fetcher, error) {
 // Close closes the idle connections.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// allowedAddressKind returns the kind of IP addresses to which a host may resolve: public addresses for port 443 of a host from which a
-// platform serves pictures, and no address for any other host or port.
+// allowedAddressKind returns the kind of IP addresses to which the host in a "host:port" may resolve. It returns outbound.Public if the
+// port is 443 and a platform serves pictures from the host. Otherwise it returns outbound.NoAddress.
 func allowedAddressKind(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {

@@ -28,8 +28,8 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// For every idsPerExtraRequest video ids, one additional request is reserved. A query needs additional requests if the API returns
-	// short pages.
+	// idsPerExtraRequest is the number of video ids for which one additional request is reserved. A query needs additional requests if the
+	// API returns short pages.
 	idsPerExtraRequest = 50
 	// indexingDelay is the longest time that passes after an upload until the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour

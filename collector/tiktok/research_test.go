@@ -201,11 +201,11 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		class   source.Class
 		account *source.AccountFacts
 	}{
-		"profile with all members": {200, okAnswer(known), source.OK,
+		"complete profile": {200, okAnswer(known), source.OK,
 			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
 		"numbers as strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
 		"list instead of a number": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"profile without members":  {200, okAnswer(`{}`), source.Temporary, nil},
+		"empty profile":            {200, okAnswer(`{}`), source.Temporary, nil},
 		"missing account":          {400, errorAnswer("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,7 +95,7 @@ func TestResearch_requestsNoMorePagesThanPlanned(t *testing.T) {
 				lost++
 			}
 			require.Equal(t, tt.lost, lost)
-			require.Len(t, requests(), 1+tt.made, "there must be one request for a token, and the expected requests for pages")
+			require.Len(t, requests(), 1+tt.made, "there must be one token request, plus the expected number of page requests")
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.
+// sandboxed has a running sandbox and two sources that send their requests to it: a Display source and a Research source.
 type sandboxed struct {
 	box      sourcetest.Sandbox
 	display  *tiktok.Display
@@ -94,7 +94,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	other := fetchBatch(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
-	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
+	sourcetest.SendControlRequest(t, s.box.URL, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
@@ -136,7 +136,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	r = fetchBatch(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
-	sourcetest.SendControl(t, s.box.URL, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	sourcetest.SendControlRequest(t, s.box.URL, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	gone := []source.Target{videoTarget(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), videoTarget(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchBatch(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
@@ -162,7 +162,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			handle := s.box.TikTokAccount()
 			batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
-				sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
+				sourcetest.SendControlRequest(t, s.box.URL, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
 					_, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 					var f *source.Failure
@@ -178,7 +178,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
 		batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
-		sourcetest.SendControl(t, s.box.URL, "faults", `{"source":"","fault":"hostile"}`)
+		sourcetest.SendControlRequest(t, s.box.URL, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
 			for range sandbox.HostileVariants {
@@ -195,7 +195,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // a source cannot notice that an answer has swapped two counts, so any true count of the video is accepted
+					if count != nil { // a source cannot detect swapped counts, so each count may have the correct value of another count
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

@@ -76,9 +76,9 @@ func (u *userTokens) hasScope(ctx context.Context, scope string) bool {
 	return u.known.hasScope(scope)
 }
 
-// token returns a valid access token. It never returns refusedToken, which TikTok has refused. If the known token was refused or must be
-// renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh token. If the exchange is
-// not possible now and the known token is still usable, token returns the known token.
+// token returns a usable access token other than refusedToken, which TikTok has refused. The method first tries the tokens in memory, then
+// the stored tokens, and then exchanges the refresh token. If the exchange fails, the method returns the old access token if it is still
+// usable, and an error otherwise.
 func (u *userTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err

@@ -109,7 +109,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 			id = string(item.ID)
 		}
 		if !slices.Contains(requested, id) {
-			out.incomplete = "missing from the answer, which has an item that was not requested"
+			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[id]; !twice {
@@ -124,7 +124,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a JSON field of the wrong type"}
 	}
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
 		if c.Invalid() {

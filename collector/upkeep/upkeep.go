@@ -101,7 +101,7 @@ func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (tim
 	return next, err
 }
 
-// deleteExpired deletes expired records other than history points, such as idempotency keys. It returns the time of the next run.
+// deleteExpired deletes expired records, such as idempotency keys, but no history points. It returns the time of the next run.
 func (j Jobs) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
 	deleted, err := j.Writer.DeleteExpired(ctx, extendLease)
 	j.logDeleted(ctx, deleted)

@@ -134,7 +134,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 
 // accountResult returns the result for an account. Each item is a JSON object with a profile, and only the first item is read.
 // requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
-// source.HandleReusedResult.
+// source.ResultForReusedHandle.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -163,7 +163,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReusedResult(t, false) // the caller sets the field Sandbox of the result
+		return source.ResultForReusedHandle(t, false) // the caller sets the field Sandbox of the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.needsHandle() && f.Username != nil &&

@@ -96,7 +96,7 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
 	case unrequested:
-		missing = source.Result{Class: source.Temporary, Detail: "missing from the answer, which has an item that was not requested"}
+		missing = source.Result{Class: source.Temporary, Detail: "missing from the answer; the answer has an item that was not requested"}
 	case c.Missing != "":
 		missing.Class = c.Missing
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestPeriod_windowReturnsIDAndEnd(t *testing.T) {
+func TestPeriodWindow_hasIDAndEndTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 31, 23, 59, 30, 0, time.FixedZone("", -3600)) // January 1 of the next year in UTC
 	for period, want := range map[Period][2]string{

@@ -118,8 +118,8 @@ func checkPath(p *problems, memberPath, gjsonPath string) {
 }
 
 // check adds an error if the path of the condition is not valid.
-func (w When) check(p *problems, memberPath string) {
-	checkPath(p, memberPath+".path", w.Path)
+func (c Condition) check(p *problems, memberPath string) {
+	checkPath(p, memberPath+".path", c.Path)
 }
 
 // check adds an error for each invalid member of the rule. memberPath is the rule's place in the vendor description, such as "rules[0]".
@@ -137,7 +137,7 @@ func (r Rule) check(p *problems, memberPath string) {
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(memberPath+".and", `is only possible together with "when"`)
+			p.add(memberPath, `has the member "and", but the member "when" is missing`)
 		}
 		r.And.check(p, memberPath+".and")
 	}
@@ -161,7 +161,7 @@ func (c Call) check(p *problems, memberPath string) {
 	}
 	for i, s := range c.States {
 		at := fmt.Sprintf("%s.states[%d]", memberPath, i)
-		s.When.check(p, at)
+		s.Condition.check(p, at)
 		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
 			p.add(at+".class", "must be %s, not %q", words.JoinWithOr(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
 		}
@@ -193,7 +193,7 @@ func (c Call) checkVideos(p *problems, memberPath string) {
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
-			p.add(memberPath+".hidden_when_absent", `contains %q, which is not a count in "fields"`, name)
+			p.add(memberPath+".hidden_when_absent", `contains %q, but the member "fields" has no count with this name`, name)
 		}
 	}
 	if c.List != nil {

@@ -52,26 +52,26 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives a class, such as "gone" or "rate_limited", to each JSON answer that matches the rule. An answer matches if Status contains its
-// HTTP status, and both conditions, When and And, are true. An empty Status matches every HTTP status. A condition
-// that is not set is true.
+// Rule gives a class, such as "gone" or "rate_limited", to each JSON answer that matches the rule. An answer matches if the list Status
+// contains its HTTP status and both conditions (the fields "When" and "And") are true. An empty list matches every status, and a condition
+// that is nil is true.
 type Rule struct {
-	Status []int  `json:"status,omitempty"`
-	When   *When  `json:"when,omitempty"`
-	And    *When  `json:"and,omitempty"` // a second condition, which can only be used together with When
-	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
+	Status []int      `json:"status,omitempty"`
+	When   *Condition `json:"when,omitempty"`
+	And    *Condition `json:"and,omitempty"` // a second condition; must be nil if the field When is nil
+	Class  string     `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition in
-// the field When is true for the object, the video or account gets the class in the field Class.
+// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition is
+// true for the object, the video or account gets the class in the field Class.
 type State struct {
-	When
+	Condition
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// A When is a condition on the value at Path in a JSON value. If OneOf and Contains are empty, the condition is true if the value exists and
-// is not null. If OneOf and Contains are both set, the value must satisfy both.
-type When struct {
+// Condition is a condition on one part of a JSON value: the part at Path. If OneOf and Contains are empty, the condition is true if the
+// part exists and is not null. If both are set, the part must satisfy both.
+type Condition struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
 	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
@@ -129,8 +129,8 @@ type List struct {
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries in one unit of the list. If the request contains {units}, this placeholder is the number of units on the
-	// page. Otherwise a page is one unit.
+	// Page is the number of entries in one unit. A page of the list has one unit, or as many units as the placeholder {units} in the
+	// request says.
 	Page int `json:"page"`
 	// MaxUnits is the largest value of {units} in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
@@ -140,10 +140,10 @@ type List struct {
 	// the last one.
 	Next []string `json:"next,omitempty"`
 	// More is a condition on the answer; nil means no condition. If the condition is false, the page is the last one.
-	More *When `json:"more,omitempty"`
+	More *Condition `json:"more,omitempty"`
 	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
 	// videos. If Empty is nil, all entries are videos.
-	Empty  *When            `json:"empty,omitempty"`
+	Empty  *Condition       `json:"empty,omitempty"`
 	Fields map[string]Field `json:"fields"` // where an entry has the video's id ("id") and upload time ("uploaded_at")
 }
 

@@ -40,7 +40,7 @@ type Alternative struct {
 	Withheld []string `json:"withheld,omitempty"`
 	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
 	// nothing.
-	HiddenIf *When `json:"hidden_if,omitempty"`
+	HiddenIf *Condition `json:"hidden_if,omitempty"`
 	// Minus is the path of a second count that is included in the count at Path and must be subtracted from it. If the second count is
 	// missing, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
@@ -226,8 +226,8 @@ func isRounded(n int64) bool {
 	return false
 }
 
-// readText returns a string or number in an item, as text. It uses the first alternative of the field that leads to such a value, and
-// returns nil if none does.
+// readText tries the alternatives of the field in order. It returns the first string or number that it finds in the item, as text, or nil
+// if it finds none.
 func (f Field) readText(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -393,20 +393,20 @@ func (a Alternative) acceptsAsTrue(v gjson.Result) bool {
 }
 
 // isTrue returns true if the condition is true for the JSON value.
-func (w When) isTrue(v gjson.Result) bool {
-	found := v.Get(w.Path)
+func (c Condition) isTrue(v gjson.Result) bool {
+	found := v.Get(c.Path)
 	if !found.Exists() || found.Type == gjson.Null {
 		return false
 	}
-	if w.OneOf == nil && w.Contains == nil {
+	if c.OneOf == nil && c.Contains == nil {
 		return true
 	}
 	text, _ := scalarText(found)
-	if w.OneOf != nil && !slices.Contains(w.OneOf, text) {
+	if c.OneOf != nil && !slices.Contains(c.OneOf, text) {
 		return false
 	}
 	lower := strings.ToLower(text)
-	return w.Contains == nil || slices.ContainsFunc(w.Contains, func(part string) bool {
+	return c.Contains == nil || slices.ContainsFunc(c.Contains, func(part string) bool {
 		return strings.Contains(lower, strings.ToLower(part))
 	})
 }

@@ -102,7 +102,7 @@ func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r so
 	f := r.Facts
 	if vendor == "apify" && truth.Platform == link.TikTok {
 		exact := truth.Views
-		truth = roundLikeApify(truth)
+		truth = reduceToApifyData(truth)
 		require.Equal(t, exact >= 10_000, f.Rounded)
 	} else {
 		require.False(t, f.Rounded)
@@ -146,8 +146,8 @@ func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r so
 	}
 }
 
-// roundLikeApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
-func roundLikeApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
+// reduceToApifyData returns the data of a TikTok video that Apify gives: with rounded counts, and without the song link of a slideshow.
+func reduceToApifyData(truth sandbox.VideoTruth) sandbox.VideoTruth {
 	truth.Views = sandbox.RoundTikTokCount(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {
 		if *count != nil {
@@ -207,7 +207,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
-			sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+			sourcetest.SendControlRequest(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
 				results, err := s.Fetch(t.Context(), []source.Target{instagramTarget(id)}, source.NewCallBudget(nil))
@@ -228,7 +228,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				t.Parallel()
 				s, world, base := startSandbox(t, name)
 				targets, _ := batchOfAllCategories(t, world, link.TikTok)
-				sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
+				sourcetest.SendControlRequest(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 					var f *source.Failure
@@ -245,7 +245,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			s, world, base := startSandbox(t, name)
 			targets, truths := batchOfAllCategories(t, world, link.TikTok)
 			targets = targets[:1] // with only one video, each returned count must be a true count of this video
-			sourcetest.SendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
+			sourcetest.SendControlRequest(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range sandbox.HostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure
@@ -257,7 +257,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				r := results[0]
 				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if name == "apify" {
-					truths[0] = roundLikeApify(truths[0])
+					truths[0] = reduceToApifyData(truths[0])
 				}
 				if r.Facts != nil {
 					requireTrueCounts(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)

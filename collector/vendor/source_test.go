@@ -302,14 +302,14 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without query, not "vendor.example/?x=REDACTED"`)
 }
 
-func TestFormsOfFetchableTargets_includesFormOfEveryVendorCall(t *testing.T) {
+func TestFormsOfFetchableTargets_includesTargetsOfAllVendorCalls(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"apify", "ensembledata", "sandbox", "scrapecreators"} {
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		forms := source.FormsOfFetchableTargets([]source.Source{newSource(t, name, "", nil)})
 		for _, c := range config.Calls {
-			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "the vendor %s has a call for this platform and this kind: %s, %s", name, c.Platform, c.Kind)
+			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "the forms must include the targets of each call of the vendor %s: platform %s, kind %s", name, c.Platform, c.Kind)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestVendors_readInstagramPostsInTheFormatsOfTheAppAndTheWebsite(t *testing.
 }
 
 // Requirements in docs/coverage.md: 11.12-02
-func TestScrapeCreators_readsAdsProductsAndHiddenLikes(t *testing.T) {
+func TestScrapeCreators_readsShopAdsAndHiddenLikes(t *testing.T) {
 	t.Parallel()
 	shop := fetchFacts(t, "scrapecreators", "scrapecreators_tiktok_shop", tiktokTarget(pancakes, "mira.cooks"))
 	require.Equal(t, []*bool{new(true), new(true)}, []*bool{shop.IsAd, shop.ShopAd})

@@ -61,8 +61,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// If the stored suspicion is that the views belong to another video, it stays until the views are plausible. mixedUp does not decide
-		// this, because mixedUp is also false if the other video is missing from the batch.
+		// A stored suspicion about the views of another video remains while the views are implausible. The parameter mixedUp alone cannot
+		// end this suspicion, because mixedUp is false if the other video is missing from the batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -181,7 +181,7 @@ func CheckIdentity(requested source.Target, r source.Result, now time.Time) sour
 	switch {
 	case r.Account == nil:
 	case source.IsOtherAccount(requested, r.Account):
-		return source.HandleReusedResult(requested, r.Sandbox)
+		return source.ResultForReusedHandle(requested, r.Sandbox)
 	case haveIncomparableIDs(requested, r.Account) && (requested.FetchedAt == nil || now.Sub(requested.FetchedAt.Time()) > handleTrustedFor):
 		return source.Result{Target: requested, Class: source.Missing, Sandbox: r.Sandbox,
 			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + requested.Handle}

@@ -50,7 +50,7 @@ func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) 
 		heldBack           []bool
 	}{
 		"two videos with swapped views":                       {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
-		"three videos whose views are swapped in a circle":    {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
+		"each of three videos has the views of another one":   {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
 		"one video with a copy of the views of another video": {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
 		"the views of all videos grow":                        {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
 		"the views of one video grow fast":                    {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
@@ -69,7 +69,7 @@ func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) 
 	}
 }
 
-func TestCheck_swappedViewsOfTwoVideosStaySuspiciousIfOnlyOneVideoIsFetchedAgain(t *testing.T) {
+func TestCheck_keepsSuspicionIfVideoIsFetchedAlone(t *testing.T) {
 	t.Parallel()
 	target := fetchedTarget(1_000)
 	r := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(50_000))}}

@@ -163,7 +163,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 // channels is the decoded answer of the API method channels.list.
 type channels struct {
 	byID       map[string]source.Result // maps a channel id to the result for the channel; Result.Target and the videos are not set
-	incomplete string                   // why the answer may lack existing channels; "" if the answer is complete: a missing channel is then gone
+	incomplete string                   // why existing channels may be missing from the answer; "" if every missing channel is gone
 	err        *targetError             // error that concerns only the requested channels, such as a suspended channel; nil if the answer was a success
 	sandbox    bool
 }
@@ -243,14 +243,14 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 	}
 	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
-		out.incomplete = "missing from the answer, whose member \"kind\" has an unexpected value"
+		out.incomplete = "missing from the answer; the answer has an unexpected value in its member \"kind\""
 	}
 	for _, raw := range answer.Items {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !channelID.MatchString(string(item.ID)) || requestedIDs != nil && !slices.Contains(requestedIDs, string(item.ID)) {
-			out.incomplete = "missing from the answer, which has an item that was not requested"
+			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {
@@ -268,7 +268,7 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {
-		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a JSON field of the wrong type"}
 	}
 	if c.Snippet == nil || c.Statistics == nil {
 		return source.Result{Class: source.Temporary, Detail: "the item has no snippet or no statistics"}

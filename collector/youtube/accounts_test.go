@@ -118,7 +118,7 @@ func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, reques
 	return web.URL, requests
 }
 
-func TestSource_requestsAccountByNameInLink(t *testing.T) {
+func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string][]string{
 		"https://www.youtube.com/@MiraCooks":       {"channels?forHandle=%40miracooks"},
@@ -263,7 +263,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 		for _, r := range results {
 			require.Equal(t, source.OK, r.Class)
 		}
-		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"server_error"}`)
+		sourcetest.SendControlRequest(t, base, "faults", `{"source":"youtube","fault":"server_error"}`)
 		_, err = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)

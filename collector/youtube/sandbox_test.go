@@ -88,7 +88,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			videoTarget(world.Find(link.YouTube, sandbox.BecomesDeleted), true), videoTarget(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
 			videoTarget(world.Find(link.YouTube, sandbox.Normal), true),
 		}
-		sourcetest.SendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sourcetest.SendControlRequest(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, plan := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t)
 			batch, _ := batchOfAllCategories(t, world, true)
-			sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
+			sourcetest.SendControlRequest(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
 			for _, plan := range s.Plan(batch) {
 				for range 2 {
 					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
@@ -137,7 +137,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s, world, base := startSandbox(t)
 		batch, truths := batchOfAllCategories(t, world, false)
 		batch = batch[:1] // with only one video, each returned count must be a true count of this video
-		sourcetest.SendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
+		sourcetest.SendControlRequest(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range sandbox.HostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
 			var f *source.Failure

@@ -22,8 +22,7 @@ const (
 // videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
 	byID map[string]source.Result // maps a video id to the result for the video; Result.Target is not set
-	// incomplete says why the answer may lack existing videos. It is "" if the answer is complete: a missing video is then deleted or
-	// private.
+	// incomplete says why existing videos may be missing from the answer. It is "" if every missing video is deleted or private.
 	incomplete string
 	sandbox    bool
 }
@@ -110,14 +109,14 @@ func decodeVideos(body []byte, wantedKind string, requested []string, now time.T
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != wantedKind {
-		out.incomplete = "missing from the answer, whose member \"kind\" has an unexpected value"
+		out.incomplete = "missing from the answer; the answer has an unexpected value in its member \"kind\""
 	}
 	for _, raw := range answer.Items {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !slices.Contains(requested, string(item.ID)) {
-			out.incomplete = "missing from the answer, which has an item that was not requested"
+			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {
@@ -131,7 +130,7 @@ func decodeVideos(body []byte, wantedKind string, requested []string, now time.T
 func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a JSON field of the wrong type"}
 	}
 	if v.Statistics == nil {
 		return source.Result{Class: source.Temporary, Detail: "the item has no statistics"}

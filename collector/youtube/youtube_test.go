@@ -168,7 +168,7 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		IsMain:  isVideosRequest,
 		Answers: answers,
 		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
-		NotFound: source.QuotaSpent,
+		NotFoundClass: source.QuotaSpent,
 	})
 }
 

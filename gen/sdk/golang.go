@@ -56,7 +56,7 @@ func goOperations(clientFile string, operations []operation) (string, error) {
 				g.structs[named.Name.Name] = t
 			case *ast.InterfaceType:
 				if named.Name.Name == "ClientInterface" {
-					g.readSenders(t)
+					g.collectRequestMethods(t)
 				}
 			}
 		}
@@ -79,8 +79,8 @@ type goGenerator struct {
 	out     bytes.Buffer
 }
 
-// readSenders stores the methods of a generated interface in g.senders. Each of these methods sends a request.
-func (g *goGenerator) readSenders(client *ast.InterfaceType) {
+// collectRequestMethods stores the methods of a generated interface in g.senders. Each of these methods sends a request.
+func (g *goGenerator) collectRequestMethods(client *ast.InterfaceType) {
 	for _, method := range client.Methods.List {
 		if f, ok := method.Type.(*ast.FuncType); ok {
 			g.senders[method.Names[0].Name] = f

@@ -16,7 +16,7 @@ func pythonTypes(doc *openapi3.T) string {
 	for _, name := range schemaNames(doc) {
 		p.writeSchema(name, doc.Components.Schemas[name].Value)
 	}
-	return pythonHead + `"""The types of requests and responses. All times are texts in the form of RFC 3339, and all days of the form YYYY-MM-DD."""
+	return pythonHead + `"""The types of requests and responses. All times are strings in the format of RFC 3339. All days are strings in the format YYYY-MM-DD."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class ReelTally(Client):
 		arguments := slices.Clone(o.pathParams)
 		for _, p := range o.query {
 			switch p.name {
-			case "page": // the method that reads all pages requests them by cursor, so it has no parameter for a page number
+			case "page": // this parameter is left out, because the method for all pages uses a cursor and not a page number
 				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
 			case "cursor":
 				arguments = append(arguments, "cursor=after")

@@ -84,9 +84,9 @@ func (n *Internet) Connections() int {
 	return len(n.dialed)
 }
 
-// RequireOnlyAllowedConnections requires that only the simulated server was dialled, and that no connection to this machine was made. It
-// also requires that isAllowed returns true for every host that was looked up.
-func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, isAllowed func(host string) bool) {
+// RequireNoForbiddenConnection requires that the tested code dialled only the simulated server and did not connect to this machine. It also
+// requires that isAllowed returns true for every host that was looked up.
+func (n *Internet) RequireNoForbiddenConnection(t *testing.T, isAllowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.DialedAddresses() {
 		require.Equal(t, PublicAddress(), address)

@@ -13,8 +13,8 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link. Each field except URL has one of the constants Parse, Name, Path, Address, Unresolvable and Platform. The
-// constant is the name of the check that must refuse the link, or Platform if no check refuses it.
+// Link is a hostile link, with the names of the checks that must refuse it. Each name is one of the constants below, such as "address". If
+// no check refuses the link, the constant is Platform ("platform").
 type Link struct {
 	URL string
 	// RequestCheck is the name of the check that must refuse an API request with the link.
@@ -26,15 +26,15 @@ type Link struct {
 	DialCheck string
 }
 
-// The names of the checks. The comment on each name says why the check refuses a link. Only Platform is not a check: it means that the link
-// is not refused.
+// Each constant except Platform is the name of a check. The comment on the constant says why this check refuses a link. Platform means that
+// no check refuses the link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the host or the port of the URL is not allowed
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host is a subdomain of a platform, but DNS does not resolve it
-	Platform     = "platform"     // the link leads to the public address of a platform, so no check refuses it
+	Platform     = "platform"     // no check refuses the link, because it leads to the public address of a platform
 )
 
 // Links returns the hostile links in links.txt. In each link, it replaces the word PORT by the listener's port, so that a link to this

@@ -7,12 +7,12 @@ import "strings"
 // formulaSigns are the characters with which a spreadsheet formula may begin. A spreadsheet evaluates a cell that begins with one of them.
 const formulaSigns = "=+-@＝＋－＠"
 
-// formulaSignsAtStart are the characters before which Escape puts an apostrophe at the beginning of a text: formulaSigns, tabs and line
-// breaks. A spreadsheet may remove tabs and line breaks there, and then find a formula.
+// formulaSignsAtStart are formulaSigns, tabs and line breaks. Escape puts an apostrophe before a text that begins with one of these
+// characters. A spreadsheet may remove tabs and line breaks from the beginning of a text, and then run the rest as a formula.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it reads a file with commas as a file with
-// semicolons or tabs. Quotes around the text do not always prevent this.
+// cellSeparators are the characters at which a spreadsheet may split one text into several cells. This happens if the file has commas
+// between the cells, but the spreadsheet expects semicolons or tabs. Quotes around the text do not always prevent the split.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.

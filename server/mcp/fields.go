@@ -30,7 +30,7 @@ const (
 // entry describes the entries of the list that a tool returns.
 type entry struct {
 	members  []string // names of the members of an entry, sorted
-	defaults []string // names of the members in a result if the call does not select members; nil means all members
+	defaults []string // names of the members that an entry has if a call does not send the argument "fields"; nil means all members
 }
 
 // findEntry returns the description of the entries of a list. It reads the names of the default members from x-tool-fields in the schema of

@@ -23,8 +23,8 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions for the model then say so. Sandbox has no effect on results: they say that the
-	// data is made up if the API's response has the header ReelTally-Sandbox.
+	// Sandbox is true if the data is made up. The instructions for the model then say so. The results of tool calls do not depend on Sandbox:
+	// if the API's response has the header "ReelTally-Sandbox: true", the result says that the data is made up.
 	Sandbox bool
 	// AnyHost is true if the handler accepts requests with any Host header. A proxy on this machine needs this, because its requests arrive
 	// at a loopback address with a public Host header. If AnyHost is false, the handler refuses such requests, which prevents DNS rebinding.

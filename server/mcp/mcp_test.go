@@ -73,8 +73,8 @@ func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Respons
 	return session
 }
 
-// onlyTool returns the only tool of the MCP server. It fails the test if the server has more tools.
-func onlyTool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
+// requireOneTool returns the tool of the MCP server. It fails the test unless the server has exactly one tool.
+func requireOneTool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestToolArguments_getAPrefixIfTwoArgumentsHaveTheSameName(t *testing.T) {
 	})
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["name", "body_name"], "properties": {
 		"name": {"type": "string"}, "query_name": {"type": "string"}, "if_match": {"type": "string"},
-		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, onlyTool(t, session).InputSchema))
+		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, requireOneTool(t, session).InputSchema))
 	callTool(t, session, "rename_thing", `{"name": "a/b c%20?é..", "query_name": "x&y=z", "body_name": "new", "if_match": "*", "big": 12345678901234567890}`)
 	require.Equal(t, "/things/a%2Fb%20c%2520%3F%C3%A9..?name=x%26y%3Dz", sent.RequestURI)
 	require.Equal(t, "/things/a/b c%20?é..", sent.URL.Path)
@@ -158,13 +158,14 @@ func TestToolCall_isCancelledWhenClientDisconnects(t *testing.T) {
 	<-ended
 }
 
-func TestToolResult_saysWhetherCallTookEffectIfResponseIsTooLarge(t *testing.T) {
+func TestErrorForTooLargeResponse_saysWhetherCallTookEffect(t *testing.T) {
 	t.Parallel()
 	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
 	session := connect(t, clashingPaths, func(*http.Request) mcp.Response { return answer })
 	result := callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
 	require.True(t, result.IsError)
-	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes, and the maximum is 1048576. The call took effect, with status 200.")
+	require.Contains(t, asJSON(t, result.Content), "The response of rename_thing has 1048577 bytes, and the maximum is 1048576.")
+	require.Contains(t, asJSON(t, result.Content), "The call took effect: the API answered with status 200.")
 	answer.Status = 400
 	require.NotContains(t, asJSON(t, callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
@@ -202,7 +203,7 @@ const listPaths = `
   /things:
     get:
       operationId: listThings
-      description: "Lists things. To find one thing, call ` + "`GET /things?link=…`. No tool has the name `GET /nothing`" + `.\n\nMore for people."
+      description: "Lists things. ` + "`GET /things?link=…` finds one thing. No tool sends `GET /nothing`" + `.\n\nMore for people."
       parameters:
         - {name: limit, in: query, description: "How many. At most 50.", schema: {type: integer, minimum: 1, maximum: 50, default: 50}}
         - {name: paginated, in: query, x-tool-description: With pages., description: Long., schema: {type: boolean, default: false}}
@@ -220,14 +221,14 @@ const listPaths = `
 
 func TestListTool_hasASmallDefaultLimitAndAnArgumentThatSelectsFields(t *testing.T) {
 	t.Parallel()
-	listed := onlyTool(t, connect(t, listPaths, nil))
+	listed := requireOneTool(t, connect(t, listPaths, nil))
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "properties": {
 		"limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "How many."},
 		"paginated": {"type": "boolean", "default": true, "description": "With pages."},
 		"fields": {"type": "array", "description": "The members that each entry has.", "default": ["name", "size"],
 			"items": {"type": "string", "enum": ["all", "a/b~c", "kind", "name", "part", "size"]}}}}`, asJSON(t, listed.InputSchema))
 	require.JSONEq(t, `{"type": "object", "properties": {"items": {"type": "array"}, "data": {"type": "array"}}}`, asJSON(t, listed.OutputSchema))
-	require.Equal(t, "Lists things. To find one thing, call `list_things` with `link=…`. No tool has the name `GET /nothing`.", listed.Description)
+	require.Equal(t, "Lists things. `list_things` with `link=…` finds one thing. No tool sends `GET /nothing`.", listed.Description)
 }
 
 func TestListTool_sendsDefaultsForMissingArguments(t *testing.T) {
@@ -252,7 +253,7 @@ func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {
 	session := connect(t, `
   /thing: {get: {operationId: getThing, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Thing"}}}}}}}`, nil)
 	require.JSONEq(t, `{"type": "object", "properties": {"name": {"type": "string"}, "a/b~c": {"type": "string"},
-		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, onlyTool(t, session).OutputSchema))
+		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, requireOneTool(t, session).OutputSchema))
 }
 
 func TestToolOutputSchema_describesTheMembersOfAllResponses(t *testing.T) {
@@ -267,10 +268,10 @@ func TestToolOutputSchema_describesTheMembersOfAllResponses(t *testing.T) {
         "207": {description: C., content: {application/json: {schema: {type: object, properties: {id: {type: string}, size: {type: string}, left: {type: boolean}}}}}}
         "400": {description: D., content: {application/problem+json: {schema: {type: object, properties: {code: {type: string}}}}}}`, nil)
 	require.JSONEq(t, `{"type": "object", "properties": {"id": {"type": "string"}, "size": {}, "left": {"type": "boolean"}}}`,
-		asJSON(t, onlyTool(t, session).OutputSchema))
+		asJSON(t, requireOneTool(t, session).OutputSchema))
 }
 
-// bulkPaths are the paths of an OpenAPI document with one operation. The operation can answer for many things at once.
+// bulkPaths are the paths of an OpenAPI document with one operation. The operation, stopThings, can stop several things in one request.
 const bulkPaths = `
   /things: {post: {operationId: stopThings, summary: Stop things, responses: ` + okResponse + `}}`
 
@@ -312,7 +313,7 @@ func TestToolResult_saysWhatTheCallDid(t *testing.T) {
 	}
 }
 
-func TestToolResult_hasSelectedFieldsAndMarksUntrustedMembers(t *testing.T) {
+func TestToolResult_marksUntrustedMembersAndContainsSelectedFields(t *testing.T) {
 	t.Parallel()
 	const entries = `[{"name": "<b>hi</b>", "a/b~c": "x", "size": 12345678901234567890, "kind": "x", "metrics_masked": true}, {"name": "", "size": null}]`
 	for name, test := range map[string]struct{ body, arguments, content, text, pointers string }{

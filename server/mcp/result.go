@@ -117,9 +117,9 @@ func (t *tool) responseTooLargeMessage(answer Response) string {
 	case t.method == http.MethodGet:
 		return text + "Request less data, with a shorter period or a filter."
 	case answer.Status < http.StatusBadRequest:
-		return text + fmt.Sprintf("The call took effect, with status %d. Send fewer items in one call.", answer.Status)
+		return text + fmt.Sprintf("The call took effect: the API answered with status %d. To get a smaller response next time, send fewer items in one call.", answer.Status)
 	}
-	return text + "Send fewer items in one call."
+	return text + "To get a smaller response, send fewer items in one call."
 }
 
 // textWithoutBody returns the text of a tool result if the HTTP response has no body. The text is the description of the status code in the

@@ -126,9 +126,9 @@ func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, er
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of a tool's structured content: an object with the members of all forms of the response. The schema
-// has no descriptions and no nested schemas, because the definitions of all tools must be short. It requires no member, because the forms
-// have different members, and a response without a body becomes an empty object.
+// outputSchema returns the JSON Schema of the object that a tool returns as structured content. The object can have the members of every
+// possible response. All members are optional, because a response without a body becomes an empty object, and other responses differ in
+// their members. The schema has no descriptions and no nested schemas, so that the definition of the tool is short.
 func outputSchema(responses *openapi3.Responses) map[string]any {
 	properties := map[string]any{}
 	for _, form := range resultSchemas(responses) {

@@ -38,7 +38,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// maxReason is the maximum length, in characters, of the reason of one failure in the text of a result or in a JSON-RPC error.
+// maxReason is the maximum length, in characters, of the message that says why an entry or a JSON-RPC call failed. Longer messages are cut.
 const maxReason = 300
 
 // truncate returns text, cut to maxLength characters if it is longer. A cut text ends with "…".

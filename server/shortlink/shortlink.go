@@ -66,7 +66,7 @@ type Options struct {
 	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the resolver uses the real platforms.
 	BaseURL string
 	Logger  *slog.Logger     // logger for warnings; nil disables logging
-	Now     func() time.Time // clock for measuring the time in log messages; nil means time.Now
+	Now     func() time.Time // clock that measures how long Resolve takes, for log messages; nil means time.Now
 	Timeout time.Duration    // time limit for requesting one address; 0 means 5 seconds
 	RootCAs *x509.CertPool   // trusted root certificates; nil means the root certificates of the system
 	// Lookup and Dial are the fields of [outbound.Guard] with the same names. nil means the default of the field.

@@ -102,19 +102,19 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
 			want:  reelLink,
 		},
-		"a redirect to a Facebook login page that leads to a video": {
+		"a redirect to a Facebook login URL that contains a video link": {
 			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
 			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": redirect302(
 				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
 			want:     "https://www.facebook.com/reel/" + facebookID,
 			requests: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
 		},
-		"a redirect to an Instagram login page that leads to a reel": {
+		"a redirect to an Instagram login URL that contains a reel link": {
 			short: "https://www.instagram.com/share/BAFg0zXyZ1",
 			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
 			want:  reelLink,
 		},
-		"a redirect to a login page that leads to another short link": {
+		"a redirect to a login URL that contains another short link": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{
 				"fb.watch/3zYsXdnxjf/":                 redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
@@ -122,7 +122,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			},
 			want: "https://www.facebook.com/reel/" + facebookID,
 		},
-		"a redirect to a TikTok login page that leads to a video": {
+		"a redirect to a TikTok login URL that contains a video link": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{"vm.tiktok.com/ZMabc1234/": redirect302("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
 			want:  tiktokLink,

@@ -49,8 +49,8 @@ func (v *visit) sendJSONOnce(path string, body, result any) error {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(append(encoded, key...)) // the sum depends on the body too, because a visitor can go back, change the form and send it with the same key
-		v.r.Header.Set("Idempotency-Key", hex.EncodeToString(sum[:]))
+		hash := sha256.Sum256(append(encoded, key...)) // the hash includes the body, because a visitor can go back, change the form and send the changed form with the same key
+		v.r.Header.Set("Idempotency-Key", hex.EncodeToString(hash[:]))
 		defer v.r.Header.Del("Idempotency-Key")
 	}
 	_, err := v.sendJSON(http.MethodPost, path, body, result)

@@ -245,7 +245,7 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 
 	const thickness = 2.5 // half of the width of the line, in pixels
 	line := vector.NewRasterizer(drawingArea.Dx(), drawingArea.Dy())
-	upper, lower := lineEdges(marks, thickness)
+	upper, lower := edgesOfLine(marks, thickness)
 	line.MoveTo(upper[0].x, upper[0].y)
 	for _, m := range upper[1:] {
 		line.LineTo(m.x, m.y)
@@ -257,10 +257,10 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
 }
 
-// lineEdges returns the points of the upper and the lower edge of a line through the given points. The line has the same thickness in every
+// edgesOfLine returns the points of the upper and the lower edge of a line through the given points. The line has the same thickness in every
 // direction: twice halfWidth. Each x must be greater than the x before it.
-func lineEdges(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
-	const maxMiter = 3 // maximum distance between a point of the line and its two edge points, as a multiple of halfWidth; sharp turns of the line reach it
+func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
+	const maxMiter = 3 // maximum distance between a point of the line and the edge, as a multiple of halfWidth; it prevents long spikes at sharp turns
 	direction := func(from, to int) (x, y float64) {
 		x, y = float64(points[to].x-points[from].x), float64(points[to].y-points[from].y)
 		length := math.Hypot(x, y)

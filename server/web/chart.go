@@ -106,18 +106,18 @@ func gainsOf(points []point, metrics int) [][]*int64 {
 // ShownMetric returns the metric that the chart shows.
 func (c chart) ShownMetric() metric { return c.Metrics[c.Metric] }
 
-// Heading says in words what the chart shows, for example "Views, change on each day". Printed pages show it in place of the links with which
+// Heading says in words what the chart shows, for example "Views: daily change". Printed pages show it in place of the links with which
 // visitors choose the metric.
 func (c chart) Heading() string {
 	switch {
 	case c.Compared:
 		return "Views of each video in percent of its highest value"
 	case c.ShownMetric().PerDay:
-		return c.ShownMetric().Label + " on each day"
+		return fmt.Sprintf("%s: daily value", c.ShownMetric().Label)
 	case c.Gain:
-		return c.ShownMetric().Label + ", change on each day"
+		return fmt.Sprintf("%s: daily change", c.ShownMetric().Label)
 	}
-	return c.ShownMetric().Label + ", total"
+	return fmt.Sprintf("%s: total", c.ShownMetric().Label)
 }
 
 // Provenance says on how many days the numbers were measured, for example "Of the 30 days in the period, 27 were measured, 3 were without a
@@ -169,13 +169,12 @@ func (c chart) MetricLink(name string) string {
 	return "?" + withParameters(c.query, "metric", name).Encode()
 }
 
-// ViewLink returns the URL query that makes the page show a chart of totals if view is "total", or of daily changes if view is "gain". The
-// query begins with a question mark.
-func (c chart) ViewLink(view string) string {
-	if view == "total" {
-		view = ""
-	}
-	return "?" + withParameters(c.query, "view", view).Encode()
+// TotalsLink returns the URL query that makes the page show a chart of totals. The query begins with a question mark.
+func (c chart) TotalsLink() string { return "?" + withParameters(c.query, "view", "").Encode() }
+
+// DailyChangesLink returns the URL query that makes the page show a chart of daily changes. The query begins with a question mark.
+func (c chart) DailyChangesLink() string {
+	return "?" + withParameters(c.query, "view", "gain").Encode()
 }
 
 // valueAt returns the value of the metric with index m on the given day. If the day has no point, it returns the value of the last point

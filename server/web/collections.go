@@ -205,7 +205,7 @@ func showCollection(v *visit) error {
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
-	content.Best, content.Worst = gainRows(content.Statistics.Best, content.Videos), gainRows(content.Statistics.Worst, content.Videos)
+	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
 	var reports client.ReportPage
 	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
 		return err
@@ -245,8 +245,8 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads how many views a collection gained in the period, and its history. If the collection is too large for the period,
-// loadGains sets content.Refused instead.
+// loadGains reads the history of a collection, and how many views the collection gained in the period. The API refuses a collection with too
+// many videos for the length of the period. In this case, loadGains sets content.Refused.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if content.Subtree {
@@ -266,7 +266,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
-	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views leave out the views that a video had when it was added. Days are UTC.",
+	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(history)
 	content.Chart.Joined = true
@@ -289,9 +289,9 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// gainRows returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
+// rowsForGains returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
 // no video.
-func gainRows(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
+func rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
 		out[n].CollectionGain = g
@@ -392,7 +392,8 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	return out, nil
 }
 
-// showReport shows a report: numbers of a collection that were saved when the report was made and never change.
+// showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never
+// change.
 func showReport(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {

@@ -102,7 +102,7 @@ type columnChoice struct {
 	Shown bool
 }
 
-// hiddenField is a query parameter that a form sends again, in a hidden input.
+// hiddenField is the name and the value of a hidden input in a form.
 type hiddenField struct{ Name, Value string }
 
 // Columns returns the columns that a table of videos shows: those in the query of the page, or the standard columns.
@@ -118,8 +118,8 @@ func (t tableView) ColumnChoices() []columnChoice {
 	return out
 }
 
-// KeptFields returns the query parameters of the page except "columns". The form that chooses columns sends them again in hidden inputs.
-func (t tableView) KeptFields() []hiddenField {
+// HiddenFormFields returns the hidden inputs of the form that chooses columns: all query parameters of the page except "columns".
+func (t tableView) HiddenFormFields() []hiddenField {
 	return hiddenFields(withParameters(t.query, "columns", ""))
 }
 
@@ -136,11 +136,11 @@ func hiddenFields(query url.Values) []hiddenField {
 }
 
 // CustomColumns returns the query parameter "columns" of the page. It is empty if the visitor has not chosen columns. The form with the
-// filters sends it again in a hidden input, so that the table keeps its columns.
+// filters contains the parameter as a hidden input, so that the table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
-// CSVLink returns the URL query that downloads the same list as a CSV file. dataName is the value of the query parameter "csv", for example
-// videos.
+// CSVLink returns the URL query that downloads a CSV file with the list in the table. dataName is the value of the query parameter "csv", for
+// example "videos".
 func (t tableView) CSVLink(dataName string) string {
 	return "?" + withParameters(t.query, "csv", dataName, "page", "").Encode()
 }

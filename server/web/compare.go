@@ -20,11 +20,11 @@ const maxCompared = 5
 
 // comparePage is the data for the template of the page that compares videos.
 type comparePage struct {
-	Videos []comparedVideo
-	Chart  chart
-	Max    int
-	Link   string        // link that the visitor wants to add and that was refused; "" otherwise
-	Kept   []hiddenField // query parameters that the form for adding a video sends again
+	Videos       []comparedVideo
+	Chart        chart
+	Max          int
+	Link         string        // link that the visitor wants to add and that was refused; "" otherwise
+	HiddenFields []hiddenField // hidden inputs of the form that adds a video: the query parameters of the page without "link"
 }
 
 // comparedVideo is a video in a comparison.
@@ -108,7 +108,7 @@ func showComparison(v *visit) error {
 			return v.sendHistory("comparison", content.Chart)
 		}
 	}
-	content.Kept = hiddenFields(withParameters(query, "link", ""))
+	content.HiddenFields = hiddenFields(withParameters(query, "link", ""))
 	return v.renderPage(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 

@@ -58,10 +58,10 @@ func (v *visit) pageToReturnTo(problem *Problem) string {
 	requested := v.r.URL.RequestURI()
 	back := cmp.Or(v.back, v.refererPage())
 	switch {
-	case problem == errNotFound: // back is not set from the path of the request, because the page at this path is probably missing too
+	case problem == errNotFound: // the error page must not lead to the requested path, because no page exists there
 	case v.r.Method == http.MethodPost:
 		back = cmp.Or(back, v.nearestPage(v.r.URL.EscapedPath()))
-	case back == "" || back == requested: // the query can be the cause of the error, so the fallback is the page without its query
+	case back == "" || back == requested: // the query may have caused the error, so the error page leads to the same path without the query
 		back = v.r.URL.EscapedPath()
 	}
 	if back == "/" || back == requested && v.r.Method == http.MethodGet {
@@ -90,7 +90,7 @@ func (v *visit) nearestPage(target string) string {
 		return "/"
 	}
 	for u.Path != "/" {
-		if _, pattern := v.mux.Handler(&http.Request{Method: http.MethodGet, URL: u}); pattern != noPage {
+		if _, pattern := v.mux.Handler(&http.Request{Method: http.MethodGet, URL: u}); pattern != fallbackPattern {
 			return u.RequestURI()
 		}
 		u = &url.URL{Path: path.Dir(u.Path)}

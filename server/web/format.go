@@ -36,7 +36,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"date":     func(t *time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"state":    func(s any) state { return stateOfStatus[fmt.Sprint(s)] },
 		"stateOf":  stateOf,
-		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
+		"platform": func(name any) string { return platformLabels[fmt.Sprint(name)] },
 		"title":    titleOf,
 		"bare":     shortenLink,
 		"picture":  p.thumbnailPath,
@@ -307,8 +307,8 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. A page then shows until when the video's gains and
-// changes were measured. updatedAt is the time of the numbers, or nil.
+// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. Next to the video's gains
+// and changes, a page then shows the time of the numbers. updatedAt is this time, or nil if the video has no numbers.
 func (p *Pages) areNumbersOld(updatedAt *time.Time) bool {
 	return updatedAt != nil && p.Now().Sub(*updatedAt) > 48*time.Hour
 }
@@ -348,15 +348,15 @@ var stateOfStatus = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// The keys in stateOfStatus for a video or account with the fetch status "pending". Such a video or account can already have numbers, from an
-// import or because it was tracked before.
+// For the fetch status "pending", stateOf can return one of these keys of stateOfStatus. waitingFirst means that the video or account has no
+// numbers yet. waitingNew means that old numbers exist, from an import or from earlier tracking.
 const (
 	waitingFirst = "waiting for first numbers"
 	waitingNew   = "waiting for new numbers"
 )
 
-// stateOf returns the state of item as a key of the map stateOfStatus. The key is the fetch status of item. Instead of "pending", it can be
-// waitingFirst or waitingNew. item is a client.Video, a client.Account or a pointer to one of them.
+// stateOf returns the key that item has in the map stateOfStatus. The key is the fetch status of item. Only for the status "pending", the key
+// can be waitingFirst or waitingNew instead. item is a client.Video, a client.Account or a pointer to one of them.
 func stateOf(item any) string {
 	var status client.FetchStatus
 	var masked, known bool
@@ -382,8 +382,8 @@ func stateOf(item any) string {
 	return waitingFirst
 }
 
-// platforms are the names of the platforms on the pages.
-var platforms = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
+// platformLabels maps each platform to the name that pages show.
+var platformLabels = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
 
 // titleOf returns the caption of a video. If the caption is empty, it returns the link of the video without https:// and www.
 func titleOf(v client.Video) string {

@@ -49,13 +49,13 @@ func (v *visit) askToSignIn() error {
 	}
 	content := loginPage{Problem: &Problem{Detail: "Your session has ended. Nothing was changed. Sign in and try again."}, Next: cmp.Or(v.refererPage(), v.nearestPage(v.r.URL.EscapedPath()))}
 	if v.r.URL.Path == "/track" {
-		content.Kept = v.keptFields()
+		content.HiddenFields = v.readTrackingForm()
 	}
 	return v.renderPage(http.StatusUnauthorized, "login", "", "Sign in", content)
 }
 
-// keptFields returns the fields of the form of the page Track. The sign-in page sends them again.
-func (v *visit) keptFields() []hiddenField {
+// readTrackingForm reads the submitted form of the page Track and returns its fields as hidden inputs for the sign-in page.
+func (v *visit) readTrackingForm() []hiddenField {
 	var kept []hiddenField
 	for _, name := range []string{"links", "collection", "tracking_type"} {
 		if value := v.r.PostFormValue(name); value != "" {
@@ -90,11 +90,11 @@ func (v *visit) startSession(session, path string) {
 
 // loginPage is the data for the template of the sign-in page.
 type loginPage struct {
-	Problem *Problem           // why the last attempt to sign in failed; nil before the first attempt
-	Next    string             // path of the page to show after signing in; "" for the overview
-	Kept    []hiddenField      // fields of the page Track that were sent after the session had ended
-	Link    string             // secret of the login link; "" on the page that asks for a token
-	Org     store.Organisation // organisation of the login link
+	Problem      *Problem           // why the last attempt to sign in failed; nil before the first attempt
+	Next         string             // path of the page to show after signing in; "" for the overview
+	HiddenFields []hiddenField      // fields of the form of the page Track, if it was submitted after the session had ended
+	Link         string             // secret of the login link; "" on the page that asks for a token
+	Org          store.Organisation // organisation of the login link
 }
 
 // showLogin shows the page that asks for a token.
@@ -124,7 +124,7 @@ func (v *visit) showPastedLinks(session, text string) error {
 	}
 	v.setCookie(session, int(store.SessionLife.Seconds()))
 	v.session, v.notice = session, "You are signed in. Press Track to track the links."
-	return v.renderTrack(http.StatusOK, trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
+	return v.renderTrackingForm(http.StatusOK, trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
 }
 
 // refuseSignIn shows the page that asks for a token, with the reason why the visitor could not sign in.
@@ -133,7 +133,7 @@ func (v *visit) refuseSignIn(err error) error {
 	if !ok || problem.Status >= http.StatusInternalServerError {
 		return err
 	}
-	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next"), Kept: v.keptFields()})
+	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next"), HiddenFields: v.readTrackingForm()})
 }
 
 // showLoginLink shows a button that signs the visitor in and uses up the login link. Opening the link does not use it up, because programs

@@ -31,13 +31,14 @@ type settingsPage struct {
 	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
 }
 
-// fetchedPlatform says in words which links of a platform the running collectors can fetch.
+// fetchedPlatform says whether the running collectors can fetch the videos and the accounts of one platform. Videos and Accounts are texts
+// for the page, such as "fetched".
 type fetchedPlatform struct {
 	Platform         link.Platform
 	Videos, Accounts string
 }
 
-// fetchedPlatforms returns what the running collectors can fetch, for each platform. It returns nil if no collector is running.
+// fetchedPlatforms returns one entry for each platform, or nil if no collector is running.
 func fetchedPlatforms(served queue.Fetchable) []fetchedPlatform {
 	if !served.IsKnown() {
 		return nil
@@ -134,7 +135,7 @@ const themeCookie = "reeltally_theme"
 // themes are the colour schemes that a visitor can choose. "" means the colour scheme of the visitor's system.
 var themes = []string{"", "light", "dark"}
 
-// setTheme stores the chosen colour scheme in a cookie. The request contains the form in which the visitor chose it.
+// setTheme reads the chosen colour scheme from the submitted form and stores it in a cookie.
 func setTheme(v *visit) error {
 	theme := v.r.PostFormValue("theme")
 	if !slices.Contains(themes, theme) {

@@ -139,10 +139,10 @@ func (s *shareVisit) getFromAPI(subPath string, query url.Values, result any) er
 
 // newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the collection's organisation.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // own is a copy, because v must stay without the organisation: error pages are rendered from v, and they must not show the organisation
-	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
+	visitCopy := *v // v itself must not change: error pages are rendered from v, and an error page must not show the organisation
+	visitCopy.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
-	return &shareVisit{&own, share, settings}, err
+	return &shareVisit{&visitCopy, share, settings}, err
 }
 
 // sharePage is the data for the template of a share page.
@@ -232,8 +232,8 @@ func (v *visit) renderShareError(problem *Problem) {
 	}
 }
 
-// openShare returns the collection whose share page has the hash in the path of the request. If the hash is unknown, the collection is
-// private or the share page has expired, the error is a *Problem with status 404.
+// openShare returns the collection of the requested share page. It finds the collection by the hash in the path of the request. For an
+// unknown hash, for a private collection and for a share page that has expired, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	return v.Backend.FindShare(v.r.Context(), v.r.PathValue("hash"))
@@ -338,8 +338,8 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums reads the sums of the collection, and also their history if the page shows it. If the collection is too large for the period,
-// loadSums sets page.Refused instead.
+// loadSums reads the sums of the collection, and also their history if the page shows it. The API refuses a collection with too many
+// videos for the length of the period. In this case, loadSums sets page.Refused.
 func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {

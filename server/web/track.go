@@ -41,21 +41,21 @@ type trackResult struct {
 	Icon    string
 	Reason  string
 	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
-	Already bool        // true if the video or account was tracked before, and may have numbers
+	Already bool        // true if the video or account was tracked before; changed to false if a look-up finds no numbers
 	State   *firstFetch // state of a video or account that was tracked before; nil if the page has not looked it up
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
 var trackingOrder = []string{"latest_30", "latest_200", "all", "new_only"}
 
-// showTrack shows the form for links.
-func showTrack(v *visit) error {
+// showTrackingForm shows the page with the form that tracks links.
+func showTrackingForm(v *visit) error {
 	content := trackPage{Text: v.r.URL.Query().Get("links"), Collection: v.r.URL.Query().Get("collection")}
-	return v.renderTrack(http.StatusOK, content)
+	return v.renderTrackingForm(http.StatusOK, content)
 }
 
-// renderTrack shows the form for links, and the results of the links that were sent last.
-func (v *visit) renderTrack(status int, content trackPage) error {
+// renderTrackingForm shows the form that tracks links, and the results of the links that were submitted last.
+func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	var err error
 	if content.Collections, err = v.collections(); err != nil {
 		return err
@@ -162,8 +162,9 @@ func trackPastedLinks(v *visit) error {
 	}
 	content.Progress.Total = len(content.Progress.Waiting)
 	if len(surplus) > 0 {
-		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: "At most " + formatCount(maxPasted) + " links at once; you pasted " +
-			formatCount(len(links)) + ". The last " + formatCount(len(surplus)) + " are still in the field. Press \"Track\" once more to track them."})
+		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
+			"You pasted %s links, but at most %s can be tracked at once. The last %s are still in the text field. Press \"Track\" once more to track them.",
+			formatCount(len(links)), formatCount(maxPasted), formatCount(len(surplus)))})
 		content.Left = append(content.Left, surplus...)
 	}
 	status := http.StatusOK
@@ -179,7 +180,7 @@ func trackPastedLinks(v *visit) error {
 	case content.Repeated > 1:
 		content.Warnings = append(content.Warnings, formatCount(content.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
 	}
-	return v.renderTrack(status, content)
+	return v.renderTrackingForm(status, content)
 }
 
 // lookUpTrackedItems looks up videos and accounts that were tracked before, at most maxLookUps. It sets the state of each one in results. The
@@ -242,7 +243,7 @@ func (p *trackPage) addWarnings(warnings []string) {
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
 		if problem.Status == http.StatusTooManyRequests { // the API's own text names an API operation, which visitors do not know
-			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links are still in the field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
+			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links that were not tracked are still in the text field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
 		}
 		p.Problems = append(p.Problems, problem)
 		return nil
@@ -342,8 +343,8 @@ func showProgress(v *visit) error {
 	return v.executeTemplate(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the maximum number of links that the page tracks at once. It also limits for how many videos and accounts the page can request
-// the progress.
+// maxPasted is the maximum number of links that the page tracks at once. It is also the maximum number of videos and
+// accounts in one request for progress.
 const maxPasted = 1000
 
 // recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most

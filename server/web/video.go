@@ -228,7 +228,7 @@ func changeChosenVideos(v *visit) error {
 		notice = "chosen-stopped"
 		var stopped client.StopResult
 		if _, err = v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err == nil && !stopped.Success {
-			err = &Problem{Status: http.StatusUnprocessableEntity, Title: "Not all stopped", Detail: fmt.Sprintf("%d of the %d videos were stopped. The others were not found.", stopped.Summary.Succeeded, stopped.Summary.Total)}
+			err = &Problem{Status: http.StatusUnprocessableEntity, Title: "Some videos were not stopped", Detail: fmt.Sprintf("%d of the %d videos were stopped. The others were not found.", stopped.Summary.Succeeded, stopped.Summary.Total)}
 		}
 	case "collect":
 		notice = "added"

@@ -49,7 +49,7 @@ var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
 
-// Backend contains the functions of the server that the pages call. An error is a *Problem if the visitor can do something about it.
+// Backend is the interface through which pages use the server. If the visitor can do something about an error, the error is a *Problem.
 type Backend interface {
 	// Identify returns the token and the organisation of the session with this secret.
 	Identify(ctx context.Context, session string) (store.Identity, error)
@@ -71,7 +71,7 @@ type Backend interface {
 	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 	RecordShareVisit(ctx context.Context, share store.Share)
 	// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to
-	// store.ShareOpenedInterval. LastShareVisit returns nil if no visitor has opened the page, or if the page does not belong to the
+	// store.ShareVisitInterval. LastShareVisit returns nil if no visitor has opened the page, or if the page does not belong to the
 	// organisation of id.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
@@ -182,7 +182,7 @@ func New(o Options) (*Pages, error) {
 // setPageHeaders sets the headers of all pages.
 func setPageHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "same-origin") // the value no-referrer would make browsers send "Origin: null" with forms, which sameSite refuses over http
+	h.Set("Referrer-Policy", "same-origin") // with the value no-referrer, browsers send "Origin: null" when they submit a form; if the dashboard has an http URL, sameSite refuses such requests
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
@@ -250,7 +250,7 @@ func (p *Pages) routes() *http.ServeMux {
 	handle("GET /thumbnails/{platform}/{id}/{signature}", showThumbnail)
 
 	private("GET /{$}", showOverview)
-	private("GET /track", showTrack)
+	private("GET /track", showTrackingForm)
 	private("POST /track", trackPastedLinks)
 	private("POST /track/progress", showProgress)
 	private("GET /video", showVideos)
@@ -274,15 +274,15 @@ func (p *Pages) routes() *http.ServeMux {
 	private("POST /settings/token/{id}/revoke", revokeToken)
 	private("POST /settings/webhook", createWebhook)
 	private("POST /settings/webhook/{id}/{action}", changeWebhook)
-	handle(noPage, func(*visit) error { return errNotFound })
+	handle(fallbackPattern, func(*visit) error { return errNotFound })
 	return mux
 }
 
-// noPage is the pattern of p.mux for all requests that no page answers.
-const noPage = "/"
+// fallbackPattern is the pattern of p.mux that matches a request if no other pattern matches.
+const fallbackPattern = "/"
 
-// wideSection is the value of page.Section for wide pages that need no session, such as the guides. Without a session, all other pages are
-// narrow. The navigation has no item for this section.
+// wideSection is the value of page.Section for public pages that are always wide, such as the guides. All other pages are narrow if the
+// visitor has no session. No item of the navigation has this value.
 const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
@@ -296,8 +296,8 @@ type visit struct {
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
 	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
-	refused *Problem       // why a filter or a period of the page was refused; the page shows this above its other content, with the problem's status
-	back    string         // path and query of the page to which an error page leads back; if it is "", the page is found from the request
+	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content
+	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
 
 // newVisit returns a visit without a session.
@@ -308,7 +308,7 @@ func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 // page is the data for the template of a page.
 type page struct {
 	Title   string
-	Section string // item of the navigation to which the page belongs
+	Section string // name of the navigation item that is marked as the current one, such as "videos"
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
@@ -330,7 +330,7 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsKnown() // if FetchableLinks fails, Idle is false, and the page shows no warning about collectors
+		shown.Idle = err == nil && !served.IsKnown() // Idle stays false if FetchableLinks fails: the page then does not warn that no collector is running
 	}
 	if shown.Notice == "" {
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]

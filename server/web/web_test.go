@@ -43,7 +43,7 @@ func TestSecondsToWait_isTheTimeUntilTheNextFetch(t *testing.T) {
 	}
 }
 
-func TestNumberFormats_roundDownAndMarkUnknownNumbers(t *testing.T) {
+func TestFormatFunctions_roundDownAndReturnDashForNil(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
 		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", 999_999_999_999: "999B", 1_000_000_000_000: "1.00T", 1_234_567_000_000_000: "1,234T", -12_390_000: "−12.3M", -5: "−5"} {

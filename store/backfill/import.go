@@ -53,11 +53,11 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. Exception: a stored point
-	// that was imported without counts is replaced by a point with counts.
+	// PointKept: the history keeps its own point, and the imported point is not stored. The point in the history is for the same day and has other
+	// counts. It was measured, or imported with counts.
 	//
-	// For a day older than Retention.Daily, the result is also PointKept if the history has a daily point of the same week, or a weekly point of that
-	// week that was not imported.
+	// For a day older than Retention.Daily, the history can also keep another point of the same week: a daily point, or a weekly point that was not
+	// imported.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -315,7 +315,7 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
 		m.named = m.in.Username
-		if m.needsAccountByID() {
+		if m.mustFindAccountByID() {
 			ids = append(ids, m.in.AccountID)
 		}
 	}
@@ -334,7 +334,7 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	}
 	var links []link.Link
 	for _, m := range videos {
-		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.needsAccountByID() && named[key] == nil {
+		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.mustFindAccountByID() && named[key] == nil {
 			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
 		}
 	}
@@ -349,21 +349,21 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.needsAccountByID() && a.HandleCurrent { // if HandleCurrent is false, the handle now belongs to another account
+		if m.mustFindAccountByID() && a.HandleCurrent { // if HandleCurrent is false, the handle now belongs to another account
 			m.named = a.Username
 		}
 	}
 	return nil
 }
 
-// needsAccountByID returns true if the account must be found by its id: the import has the id, and neither the link nor the stored video has a
-// handle.
-func (m *mergedVideo) needsAccountByID() bool {
+// mustFindAccountByID returns true if the video's account must be found by its id. Then the import has the id, but neither the link nor the stored
+// video has a handle.
+func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. The slice newVideos has the imported data of the same videos in the same order. The new database row of each
-// video is stored in mergedVideo.before.
+// trackLinks tracks the videos of links. The slice newVideos has the imported data of the same videos, in the same order. trackLinks sets the field
+// `before` of each element to the video's row in the database.
 func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
@@ -429,7 +429,7 @@ func (i *importing) mergeVideo(m *mergedVideo) {
 		switch {
 		case day >= oldest:
 			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts, p.Rounded)...))
-		case m.isWeeklyPoint(n, oldest):
+		case m.isAddedPointWeekly(n, oldest):
 			if m.weeklyPoint(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}

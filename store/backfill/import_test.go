@@ -54,7 +54,7 @@ func randomScenario(rt *rapid.T, now time.Time, days int) scenario {
 
 const scenarioUpload = "2023-11-14"
 
-func (v scenarioVideo) linkOf(t *testing.T, org, n int) link.Link {
+func (v scenarioVideo) videoLink(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
@@ -73,9 +73,9 @@ func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, or
 			}
 			if !known[n] {
 				known[n] = true
-				storetest.Track(t, o, v.linkOf(t, org, n))
+				storetest.Track(t, o, v.videoLink(t, org, n))
 			}
-			facts[v.linkOf(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
+			facts[v.videoLink(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
 				Title: new("A #scenario"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
 		}
 		if len(facts) > 0 {
@@ -91,7 +91,7 @@ func (s scenario) importArgument(t *testing.T, org int) []backfill.ImportVideo {
 	require.NoError(t, err)
 	var out []backfill.ImportVideo
 	for n, v := range s.videos {
-		in := backfill.ImportVideo{Link: v.linkOf(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
+		in := backfill.ImportVideo{Link: v.videoLink(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
 		for day := range s.days {
 			if p, ok := v.points[day]; ok && p.imported {
 				in.Points = append(in.Points, backfill.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
@@ -234,9 +234,9 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 	})
 }
 
-// TestImport_replacesImportedPointsWithoutCounts checks that a second import replaces a point that the first import stored without counts.
-// The result is the same as if the first import had left out the point.
-func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
+// The first import stores a point without counts, and the second import replaces this point. The result is the same as if the first import had left
+// out the point.
+func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		day := storetest.Today(db)
@@ -275,7 +275,8 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			// The history of o can have more days than the history of clean. If the second import replaces the only point of a day, the row of the day stays.
+			// The organisation o can have rows for more days than the organisation `clean`: if the second import replaces the only point of a day,
+			// the row of that day stays.
 			for _, day := range history(clean) {
 				require.Contains(t, history(o), day, n)
 			}

@@ -51,7 +51,7 @@ func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []Im
 		if results[n] != PointAdded {
 			continue
 		}
-		if m.added[at].At.Day() < oldest && !m.isWeeklyPoint(at, oldest) {
+		if m.added[at].At.Day() < oldest && !m.isAddedPointWeekly(at, oldest) {
 			results[n] = PointFolded // the point gets no row of its own, but the sums in account_days and organisation_days include it
 		}
 		at++
@@ -124,9 +124,9 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if m.added[n] is stored as a weekly point. The weekly point is the latest imported point of a week. Points on the day
-// firstDaily or later do not count, because they are stored as daily points.
-func (m *mergedVideo) isWeeklyPoint(n int, firstDaily db.Date) bool {
+// isAddedPointWeekly returns true if the point m.added[n] is stored as a weekly point. This is the last point of a week in m.added. The points of the
+// day firstDaily and of later days do not count, because they are stored as daily points.
+func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
 	}

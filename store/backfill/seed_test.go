@@ -198,7 +198,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
 		require.Equal(t, today, points[0].Day)
-		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "the history must have a point for each day from the first weekly point on")
+		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "the history must have a point for each day since the first weekly point")
 		weeks := map[store.Date]int{}
 		for i, p := range points {
 			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "interpolated points must be exact, because the growth is constant")

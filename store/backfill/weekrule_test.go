@@ -34,7 +34,7 @@ func requireOneSundayPoint(t *testing.T, o *store.Org, ref store.VideoRef, sunda
 	require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[0].Counts)
 }
 
-func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
+func TestLoad_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sampleDataset(1).toBatch(db.Clock.Now())
@@ -50,7 +50,7 @@ func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	})
 }
 
-func TestImport_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
+func TestImport_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

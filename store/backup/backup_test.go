@@ -59,8 +59,8 @@ func compressLines(t *testing.T, lines string) []byte {
 func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	ctx := t.Context()
-	o := storetest.NewOrgInAllTables(t, db)
-	storetest.NewOrgInAllTables(t, db)
+	o := storetest.CreateOrgWithData(t, db)
+	storetest.CreateOrgWithData(t, db)
 	videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true)).Videos
 	for i, v := range videos {
 		title := []string{"Größe \"日本\" 🐶\u2028\\ \x01 <b>&", "", strings.Repeat("x", 3000)}[i%3]
@@ -261,7 +261,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 		require.ErrorAs(t, err, new(*store.SchemaError))
 		other := compressLines(t, strings.Replace(backupText(t, file), `"version":1`, `"version":2`, 1))
 		_, err = backup.Check(bytes.NewReader(other), ignoreProgress)
-		require.ErrorContains(t, err, "use the version of the program that wrote the backup, v1.2.3")
+		require.ErrorContains(t, err, "use ReelTally v1.2.3, which wrote the backup")
 	})
 }
 

@@ -72,7 +72,7 @@ func (r *reader) readHeader(line []byte) error {
 		return newDamagedError("the first line is not the header of a backup")
 	}
 	if r.header.Version != formatVersion {
-		return fmt.Errorf("the backup has version %d of the format, but this program reads version %d: use the version of the program that wrote the backup, %s", r.header.Version, formatVersion, r.header.Program)
+		return fmt.Errorf("the backup has the format version %d, but this program reads the format version %d: use ReelTally %s, which wrote the backup", r.header.Version, formatVersion, r.header.Program)
 	}
 	return nil
 }

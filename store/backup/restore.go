@@ -110,7 +110,8 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// maxRowsPerInsert is the maximum number of rows that one call of InsertRows inserts.
 	maxRowsPerInsert = 5000
-	// maxBytesPerInsert is the approximate maximum number of bytes of texts that one call of InsertRows inserts. Only a single row can be larger.
+	// maxBytesPerInsert is the approximate maximum size of the texts that one call of InsertRows inserts, in bytes. A call that inserts a single row
+	// can exceed it.
 	maxBytesPerInsert = 8 << 20
 )
 

@@ -104,8 +104,8 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	return b.summary, err
 }
 
-// target is the writer that gets the backup. It keeps the first error of the writer, because Snapshot returns some of these errors, such as that of a
-// full disk, as errors of the database.
+// target passes the backup to a writer, and keeps the first error of this writer. If the disk is full, Snapshot can return an error that looks like
+// an error of the database. The kept error says what really failed.
 type target struct {
 	io.Writer
 	err error

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// renamedFacts returns what a source reports about the account @someone after its rename to @renamed.
-func renamedFacts(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
+// factsAfterRename returns what a source reports about the account @someone after its rename to @renamed.
+func factsAfterRename(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
 }
 
@@ -79,7 +79,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
 		require.NoError(t, err)
 		fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
-		storetest.DeliverAccount(t, db, renamedFacts(append([]ingest.FoundVideo{fresh}, videos...), 110))
+		storetest.DeliverAccount(t, db, factsAfterRename(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.Equal(t, id, a.ID, "the account must keep the id that it had before the rename")
@@ -95,7 +95,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		requireOneTrackedAccount(t, db, o, id, 110)
 
 		db.Clock.Advance(25 * time.Hour)
-		storetest.DeliverAccount(t, db, renamedFacts(nil, 120))
+		storetest.DeliverAccount(t, db, factsAfterRename(nil, 120))
 		requireOneTrackedAccount(t, db, o, id, 120)
 	})
 }
@@ -116,7 +116,7 @@ func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.
 			for _, target := range c.Targets {
 				if target.ExternalID == "42" {
 					answered = true
-					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, renamedFacts(nil, 110))}))
+					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, factsAfterRename(nil, 110))}))
 				}
 			}
 		}
@@ -142,7 +142,7 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		db.Clock.Advance(48 * time.Hour)
 		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, renamed))
 		began := store.InstantOf(db.Clock.Now())
-		storetest.DeliverAccount(t, db, renamedFacts(videos, 110))
+		storetest.DeliverAccount(t, db, factsAfterRename(videos, 110))
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.Equal(t, id, a.ID)
 		require.True(t, a.Tracked)
@@ -153,12 +153,12 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
 		requireOneTrackedAccount(t, db, o, id, 110)
 		db.Clock.Advance(25 * time.Hour)
-		storetest.DeliverAccount(t, db, renamedFacts(videos, 120))
+		storetest.DeliverAccount(t, db, factsAfterRename(videos, 120))
 		require.EqualValues(t, 120, *accountByID(t, o, id).LatestFollowersCount)
 	})
 }
 
-func TestMergeAccounts_keepsTheHistoryOfARecordThatWasOnlyLinkedToAVideo(t *testing.T) {
+func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)

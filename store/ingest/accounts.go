@@ -138,9 +138,10 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in the account's target in the queue, and the handle if the target has none. The depth is the number of
-// videos that the next fetch must request, or 0 for one page. If it is greater than 0, saveIdentity increments requested_at, so that the longer
-// list is requested immediately.
+// saveIdentity updates the account's target in the queue. It adds the account's ids and handle, if the target does not have them yet.
+//
+// saveIdentity also stores depth, the number of videos that the next fetch must request. The depth 0 stands for one page. If depth is greater than 0,
+// saveIdentity increments requested_at, so that the longer list is requested immediately.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -293,8 +294,9 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge the records of the fetched account: those with the reported id, and those with the reported handle that have no id and were never
-	// fetched. There are several if a video was tracked before its account, or if the account was tracked by its old and its new handle.
+	// Merge all records of the fetched account. A record belongs to the account if it has the reported id. A record with the reported handle belongs
+	// to it too, if the record has no id and was never fetched. There are several records if a video was tracked before its account, or if the
+	// account was tracked by its old and its new handle.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -432,8 +434,9 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers updates the organisation's totals of followers and following after a fetch of an account. It adds the differences between the
-// account's counts before the fetch and after the fetch. It then stores the totals as the organisation's point for the day of the fetch.
+// addFollowers updates two totals of the organisation: the number of followers and the number of followed accounts. It adds the changes of these two
+// counts of an account. The arguments are the account before the fetch and after the fetch. addFollowers then stores the totals as the organisation's
+// point for the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

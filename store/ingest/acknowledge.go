@@ -92,8 +92,8 @@ func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([
 	return queue.TakeTurns(tx, keys, now)
 }
 
-// saveTriedHandles stores the present time for each handle in Outcome.TriedHandles. It stores the time in the subscriptions whose links have this
-// handle. So the next fetches try other handles first.
+// saveTriedHandles stores the present time in each subscription whose link has one of the handles in Outcome.TriedHandles. The next fetches then try
+// other handles first.
 func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {

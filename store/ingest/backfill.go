@@ -19,9 +19,9 @@ const (
 // listDepths are the list lengths to request, in order, until a list reaches the last known upload or has fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// findUnpinnedOldVideo returns the index of the first old video in the list that cannot be pinned, or -1 if there is none. An account can pin three old
-// videos to the top of its list, so this is the fourth old video. A video is old if it was uploaded before the last complete list. Before the first
-// complete list, no video is old.
+// findUnpinnedOldVideo returns the index of the fourth old video in the list, or -1 if there are fewer old videos. The first three can be pinned to
+// the top of the list, so they do not show how far the list reaches back. A video is old if it was uploaded before the last complete list. Before the
+// first complete list, no video is old.
 func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -80,17 +80,15 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 	return 0
 }
 
-// videosToTrack returns the listed videos that the account's tracking type includes. A video that was uploaded after tracking began is included. Until
-// there is a complete list, the first videos of the list are included too. Their number is in store.ListDepths.
+// videosToTrack returns the listed videos that the account's tracking type includes:
 //
-// For a video without an upload date, the tracking type decides:
+//   - Videos that were uploaded after tracking began.
+//   - The first videos of the list, if there was no complete list yet. For each tracking type, store.ListDepths has their number.
+//   - For the type "all", all videos without an upload date.
+//   - For the types "latest_30" and "latest_200", the videos without an upload date whose index in the list is lower than maxIndex. If the collector
+//     requested only one page, or if there was no complete list yet, all videos without an upload date.
 //
-//   - "new_only": The video is not included.
-//   - "all": The video is included.
-//   - Other types: The video is included if there was no complete list yet, or if the collector requested only one page. It is also included if its
-//     index in the list is lower than maxIndex.
-//
-// maxIndex is the result of findUnpinnedOldVideo.
+// The argument maxIndex is the result of findUnpinnedOldVideo.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

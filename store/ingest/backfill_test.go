@@ -125,7 +125,7 @@ func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
 		facts.Listed = false
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
-		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "after an answer without a list, the next fetch must start with one page and still find the missing videos")
+		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "after an answer without a list, the first fetch must request one page, and the second fetch 200 videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))
 	})
 }

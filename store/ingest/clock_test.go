@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// openStoreWithOffset opens the database as a process with a wrong clock would do. The clock differs from the real time by the given duration.
+// openStoreWithOffset opens the database with a wrong clock. The clock is ahead of the real time by the given duration, or behind if the duration is
+// negative.
 func openStoreWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestAcknowledge_allocatesFewObjectsForEachVideo counts the objects that a batch allocates, on a database without the checks of statements,
-// because the checks allocate many objects.
+// TestAcknowledge_allocatesFewObjectsForEachVideo counts the objects that a batch allocates. It opens the database without Options.Inspect, because
+// the inspection of statements allocates many objects.
 //
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestAcknowledge_allocatesFewObjectsForEachVideo(t *testing.T) {

@@ -46,15 +46,15 @@ func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.
 		change.Subtract(sumsBefore[org])
 		rows[i] = append([]any{org}, change.Values()...)
 	}
-	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.ExecWrites(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.StatementsForExec(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
 // earlierViews has the views of a video at the start of each period of Growth.
 type earlierViews struct {
 	video            db.RowKey
-	v1, v7, v14, v30 *int64   // v7: the last known views on the day 7 days before the fetch; v1, v14 and v30 likewise
-	counted          *db.Date // day of the last point that has views; nil if this fetch has views
+	v1, v7, v14, v30 *int64   // the views that were known 1, 7, 14 and 30 days before the fetch; nil if no views were known
+	counted          *db.Date // day of the last point that has views; the query leaves it nil if the fetch reports views
 }
 
 // earlierViewsColumns are the columns of the query in the method computeGrowth.
@@ -85,7 +85,7 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
 	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
-	// This expression finds the day of the last point with views. It is not needed if the fetch has views itself.
+	// This expression finds the day of the last point with views. It is NULL if the fetch reports views.
 	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
 	day := w.fetchedAt.Day()
 	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,

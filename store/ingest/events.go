@@ -12,7 +12,7 @@ import (
 // compareVideos copies the present values of videos. The function that it returns compares the copy with the changed videos, and adds events about
 // the changes.
 func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
-	if !w.events.IsRecordingAny() {
+	if !w.events.HasEnabledFeed() {
 		return func() {}
 	}
 	before := slices.Clone(videos)
@@ -27,7 +27,7 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 // compareStates copies the present fetch statuses of videos. The function that it returns compares the copy with the changed statuses, and adds
 // events about the changes. It uses only the keys and the statuses of the videos.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
-	if !w.events.IsRecordingAny() {
+	if !w.events.HasEnabledFeed() {
 		return func() error { return nil }
 	}
 	before := make([]store.FetchStatus, len(videos))

@@ -22,8 +22,8 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertersByTable returns a map with the name of each table whose old rows are deleted. For each table, the map has a function that inserts a row
-// into the table. The row was last used at the given time. Each call needs another n, because the keys of some rows contain n.
+// insertersByTable returns a function for each table whose old rows are deleted. The key of the map is the table's name. The function inserts a row
+// into the table, with the argument `at` as the time of the row's last use. Each call needs another n, because the keys of some rows contain n.
 func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
@@ -95,7 +95,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)
 			default:
-				require.Equal(t, before-1, count(name), "%s: only the old row must be deleted", name)
+				require.Equal(t, before-1, count(name), "%s: the old row must be deleted, and no other row", name)
 			}
 		}
 		require.EqualValues(t, 1, deleted["api_tokens"])

@@ -14,7 +14,7 @@ import (
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
 // renameTarget merges the two targets.
 func renameTarget(tx *gorm.DB, o AccountOutcome) error {
-	from, to := o.Target.ExternalID, newTargetName(o)
+	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {
 		return nil
 	}
@@ -55,10 +55,10 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// newTargetName returns the external id that the account's target gets after a fetch. The platform's own id of the account is the best external id,
-// an id of the source is the second best, and a handle is the third. If the source reported a better id than the present external id, newTargetName
-// returns the better id. Otherwise it returns the present external id.
-func newTargetName(o AccountOutcome) string {
+// externalIDAfterFetch returns the external id that the account's target gets after a fetch. The platform's id of the account is the best external
+// id, an id of the source is the second best, and a handle is the third. If the source reported a better id than the present external id, the result
+// is the better id. Otherwise it is the present external id.
+func externalIDAfterFetch(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
 	switch {

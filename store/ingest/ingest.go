@@ -68,12 +68,12 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next, or "" to keep the target's present Route. If Onward is true, the attempt continues with the source in Route,
-	// and the target stays in its lane. Answers is what the sources have answered in this attempt so far, or nil if the attempt has ended. It is
-	// stored with the target.
-	Route   string
+	// Route is the source that is asked next. If it is "", the target keeps its present Route.
+	Route string
+	// Answers has the answers of all sources that were asked in this attempt. It is stored with the target. It is nil if the attempt has ended.
 	Answers *string
-	Onward  bool
+	// Onward is true if the attempt continues with the source in Route. The target then stays in its lane.
+	Onward bool
 	// HandleLost is true if the handle of the fetched account now belongs to another account.
 	HandleLost bool
 	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, the username is
@@ -90,11 +90,11 @@ type Outcome struct {
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the targets
-// are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
+// Acknowledge writes the outcomes of a claim in one transaction. It stores the points, updates the latest counts and all values that are computed
+// from them, and sets when the targets are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
 //
-// An outcome can be written twice or late: it does not replace counts that are newer than fetchedAt. If another collector has claimed a target in the
-// meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a
+// Acknowledge may be called twice for the same outcomes, or late. It does not replace counts that are newer than fetchedAt. If another collector has
+// claimed a target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a
 // *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
@@ -414,7 +414,7 @@ func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
-	return db.InsertWrites(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
+	return db.StatementsForInsert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
  fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
@@ -447,7 +447,7 @@ func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
 	}
 	list := db.OrgRows{Name: "u", Columns: append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), Rows: rows}
-	return list.ExecWrites(tx, "UPDATE videos SET "+db.ColumnAssignments("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
+	return list.StatementsForExec(tx, "UPDATE videos SET "+db.ColumnAssignments("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
 // Retitled is a video whose title has changed. Before is the old title.

@@ -189,7 +189,7 @@ func TestAcknowledge_storesThePointOnTheUTCDayOfTheFetch(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_changesOnlyFlagsIfTheOutcomeHasNoFacts(t *testing.T) {
+func TestAcknowledge_withoutFactsChangesOnlyPrivateAndNotSafe(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)

@@ -58,8 +58,8 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 	return done
 }
 
-// readTimeout is the time limit of a read. It is long enough for a busy machine. The test ends the simulated dump only after the read, so a read that
-// waits for the dump always exceeds this limit.
+// readTimeout is the time limit of a read, long enough for a busy machine. The simulated dump ends after the read. So a read that waits for the end
+// of the dump fails at this limit.
 const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.
@@ -138,7 +138,7 @@ func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 
 // Dropping the partition of a month needs an exclusive lock on the whole table. If another session uses the table, the drop is postponed,
 // so that reads do not have to wait for the lock.
-func TestRetention_postponesADropThatWouldDelayReads(t *testing.T) {
+func TestRetention_doesNotDropAPartitionWhileItIsInUse(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 200)

@@ -30,7 +30,7 @@ const retentionBatch = 500
 // RetentionReport is the result of ApplyRetention.
 type RetentionReport struct {
 	Weeks   int64    // number of weekly points written
-	Days    int64    // number of daily points deleted row by row, without the points of dropped months
+	Days    int64    // number of daily points deleted row by row; the points of dropped months are not counted
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
 	Expired int64    // number of deleted points that were older than Retention.Weekly: points of videos, accounts and organisations
@@ -85,7 +85,7 @@ func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 			continue
 		}
 		month := r.From.Time().Format("2006-01")
-		err := s.db.DropMonth(ctx, orgs, r.From, func(tx *gorm.DB) error { return checkRolledUp(tx, orgs, r) })
+		err := s.db.DropMonth(ctx, orgs, r.From, func(tx *gorm.DB) error { return requireWeeklyPoints(tx, orgs, r) })
 		switch {
 		case errors.Is(err, db.ErrMonthGone):
 		case errors.Is(err, db.ErrMonthBusy):
@@ -102,9 +102,9 @@ func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 	return nil
 }
 
-// checkRolledUp returns an error if deleting the daily points in a range of days would lose data. A daily point can be deleted if the weekly point of
-// its week is not older, and has every count that the daily point has.
-func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
+// requireWeeklyPoints returns an error if a daily point in the range has no weekly point that replaces it. A weekly point replaces a daily point of
+// the same week if it is not older and has every count that the daily point has.
+func requireWeeklyPoints(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
 		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (

@@ -187,11 +187,11 @@ func TestRetention_keepsPointsForTheConfiguredDays(t *testing.T) {
 		require.GreaterOrEqual(t, daily, int64(151))
 		require.LessOrEqual(t, daily, int64(151+7+31))
 		weekly := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0]
-		require.InDelta(t, (200+14-150)/7, weekly, 5, "only the weekly points from 150 to 214 days ago must be left")
+		require.InDelta(t, (200+14-150)/7, weekly, 5, "retention must keep the weekly points from 150 to 214 days ago, and delete older ones")
 	})
 }
 
-func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) {
+func TestRetention_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, n := storetest.NewOrg(t, db), 0
@@ -212,11 +212,11 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) 
 			}
 			for name, s := range map[string]storetest.Series{
 				"daily points only": {Daily: days},
-				"a weekly point with the counts of the last day only":                                                       {Daily: days, Weekly: lastDay},
-				"a week across two months, with only the days of the second month rolled up":                                {Daily: early, Weekly: rolledUp(late)},
-				"a week across two months, with only the last day rolled up":                                                {Daily: early, Weekly: lastDay},
-				"a week across two months, with only the days of the first month rolled up":                                 {Daily: late, Weekly: rolledUp(early)},
-				"a week across two months, with the days of the first month rolled up, and no daily point except on Sunday": {Daily: lastDay, Weekly: rolledUp(early)},
+				"a weekly point with the counts of the last day only":                                            {Daily: days, Weekly: lastDay},
+				"a week across two months, with only the days of the second month rolled up":                     {Daily: early, Weekly: rolledUp(late)},
+				"a week across two months, with only the last day rolled up":                                     {Daily: early, Weekly: lastDay},
+				"a week across two months, with only the days of the first month rolled up":                      {Daily: late, Weekly: rolledUp(early)},
+				"a week across two months, with a weekly point for the first month and a daily point for Sunday": {Daily: lastDay, Weekly: rolledUp(early)},
 			} {
 				want := rolledUp(s.Points())[sunday]
 				require.EqualValues(t, 70, *want.Likes)
@@ -272,7 +272,7 @@ func oldestPartition(days map[store.Date]store.Counts) string {
 func TestRetention_deletesTheOldestPointsOfAccountsAndOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewOrgInAllTables(t, db)
+		o := storetest.CreateOrgWithData(t, db)
 		account := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE tracked")[0]
 		now := storetest.Today(db)
 		for _, ago := range []store.Date{1, store.WeeklyDays, store.WeeklyDays + 14, store.WeeklyDays + 15} {

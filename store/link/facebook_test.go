@@ -2,7 +2,7 @@ package link_test
 
 import "github.com/reeltally/reeltally/store/link"
 
-func facebookAcceptedLinks() []acceptedLink {
+func acceptedFacebookLinks() []acceptedLink {
 	const id = facebookID
 	name := accountLink(link.Facebook, "some.name", "https://www.facebook.com/some.name")
 	numeric := accountLinkWithID(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
@@ -109,7 +109,7 @@ func facebookAcceptedLinks() []acceptedLink {
 	}
 }
 
-func facebookRefusedLinks() []refusedLink {
+func refusedFacebookLinks() []refusedLink {
 	const fb = link.UnsupportedLink
 	return []refusedLink{
 		{"Facebook front page", "https://www.facebook.com/", fb, "front page"},

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func instagramAcceptedLinks() []acceptedLink {
+func acceptedInstagramLinks() []acceptedLink {
 	const id = instagramID
 	user := accountLink(link.Instagram, "user.name_1", "https://www.instagram.com/user.name_1/")
 	old := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "aye83DjauH", Canonical: "https://www.instagram.com/p/aye83DjauH/"}
@@ -51,10 +51,10 @@ func instagramAcceptedLinks() []acceptedLink {
 		{"code of eleven characters that ends in a dash", "https://www.instagram.com/reel/DCXkB8LpR2-/", instagramReel("DCXkB8LpR2-", "")},
 		{"code of twelve characters that ends in an underscore", "https://www.instagram.com/reel/DCXkB8LpR2q_/", instagramReel("DCXkB8LpR2q_", "")},
 		{"underscore directly after a link with a code of eleven characters", "https://www.instagram.com/reel/" + id + "_", instagramVideo("", "reel")},
-		{"reel link with a code of twelve characters and the suffix for private accounts", "https://www.instagram.com/reel/DCXkB8LpR2q-" + privateSuffix + "/", instagramReel("DCXkB8LpR2q-", "")},
-		{"reel link with the suffix for private accounts after the code", "https://www.instagram.com/reel/" + id + privateSuffix + "/", instagramVideo("", "reel")},
-		{"post link with the suffix for private accounts after the code", "https://www.instagram.com/p/" + id + privateSuffix, instagramVideo("", "p")},
-		{"post link with a code of ten characters and the suffix for private accounts", "https://www.instagram.com/p/aye83DjauH" + privateSuffix + "/", old},
+		{"reel link with a code of twelve characters and the private-account suffix", "https://www.instagram.com/reel/DCXkB8LpR2q-" + privateSuffix + "/", instagramReel("DCXkB8LpR2q-", "")},
+		{"reel link whose code ends with the private-account suffix", "https://www.instagram.com/reel/" + id + privateSuffix + "/", instagramVideo("", "reel")},
+		{"post link whose code ends with the private-account suffix", "https://www.instagram.com/p/" + id + privateSuffix, instagramVideo("", "p")},
+		{"post link with a code of ten characters and the private-account suffix", "https://www.instagram.com/p/aye83DjauH" + privateSuffix + "/", old},
 		{"redirector", "https://l.instagram.com/?u=https%3A%2F%2Fwww.instagram.com%2Freel%2F" + id + "%2F&e=AT0", instagramVideo("", "reel")},
 		{"redirector to a TikTok video", "https://l.instagram.com/?u=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID + "&e=AT0", tiktokVideo("user")},
 		{"login page", "https://www.instagram.com/accounts/login/?next=/reel/" + id + "/", instagramVideo("", "reel")},
@@ -75,7 +75,7 @@ func instagramAcceptedLinks() []acceptedLink {
 		{"link to the reels tab of an account", "https://www.instagram.com/user.name_1/reels/", user},
 		{"link to the tagged posts of an account", "https://www.instagram.com/user.name_1/tagged/?hl=en", user},
 		{"/_u/ link to an account", "https://www.instagram.com/_u/user.name_1", user},
-		{"account link with an at sign before the username", "https://www.instagram.com/@user.name_1", user},
+		{"account link with @ before the username", "https://www.instagram.com/@user.name_1", user},
 		{"account at the end of a sentence", "https://www.instagram.com/user.name_1.", user},
 		{"login page with an account path in the query", "https://www.instagram.com/accounts/login/?next=%2Fuser.name_1%2F", user},
 		{"username of one character", "https://www.instagram.com/x", accountLink(link.Instagram, "x", "https://www.instagram.com/x/")},
@@ -85,7 +85,7 @@ func instagramAcceptedLinks() []acceptedLink {
 	}
 }
 
-func instagramRefusedLinks() []refusedLink {
+func refusedInstagramLinks() []refusedLink {
 	const ig = link.UnsupportedLink
 	return []refusedLink{
 		{"Instagram front page", "https://www.instagram.com/", ig, "front page"},
@@ -106,7 +106,7 @@ func instagramRefusedLinks() []refusedLink {
 		{"Instagram reel without code", "https://www.instagram.com/reel/", ig, "The link to www.instagram.com names no video id"},
 		{"Instagram code that is too short", "https://www.instagram.com/reel/DCXkB8LpR/", ig, "10 to 12"},
 		{"Instagram code that is too long", "https://www.instagram.com/reel/DCXkB8LpR2qqq/", ig, "10 to 12"},
-		{"Instagram code with an incomplete suffix for private accounts", "https://www.instagram.com/reel/" + instagramID + privateSuffix[:20], ig, "10 to 12"},
+		{"Instagram code with an incomplete private-account suffix", "https://www.instagram.com/reel/" + instagramID + privateSuffix[:20], ig, "10 to 12"},
 		{"Instagram code with a wrong character", "https://www.instagram.com/reel/DCXkB8LpR2+/", ig, "10 to 12"},
 		{"Instagram code encoded twice", "https://www.instagram.com/reel/%2544CXkB8LpR2q/", ig, "%44CX"},
 		{"Instagram username of 31 characters", "https://www.instagram.com/" + strings.Repeat("a", 31), ig, "1 to 30"},

@@ -62,8 +62,8 @@ func parseLink(raw string) (Link, *Error) {
 		l, first = parseBareLink(s, 0)
 	}
 	for err, i := first, 0; err != nil; i++ {
-		// The last character can be a mark of the surrounding text. If it is one of the closers and the host belongs to a platform, remove it and try
-		// again.
+		// The last character of s, such as a full stop, can belong to the surrounding text. If the host belongs to a platform and closers contains
+		// this character, remove the character and try again.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first
@@ -215,7 +215,7 @@ func (a *address) setPath(pathAndQuery string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // leave out an empty part or a single dot, as browsers do; the dot can be the full stop after the link
+		case "", ".": // ignore empty parts and single dots, as browsers do
 		case "..":
 			return newError(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:

@@ -26,7 +26,7 @@ type refusedLink struct {
 
 func allAcceptedLinks() []acceptedLink {
 	var all []acceptedLink
-	for _, table := range [][]acceptedLink{tiktokAcceptedLinks(), instagramAcceptedLinks(), youtubeAcceptedLinks(), facebookAcceptedLinks(), linksWithSurroundings()} {
+	for _, table := range [][]acceptedLink{acceptedTikTokLinks(), acceptedInstagramLinks(), acceptedYouTubeLinks(), acceptedFacebookLinks(), linksWithSurroundings()} {
 		all = append(all, table...)
 	}
 	return all
@@ -34,7 +34,7 @@ func allAcceptedLinks() []acceptedLink {
 
 func allRefusedLinks() []refusedLink {
 	var all []refusedLink
-	for _, table := range [][]refusedLink{tiktokRefusedLinks(), instagramRefusedLinks(), youtubeRefusedLinks(), facebookRefusedLinks(), linksOfOtherHosts(), invalidWebAddresses()} {
+	for _, table := range [][]refusedLink{refusedTikTokLinks(), refusedInstagramLinks(), refusedYouTubeLinks(), refusedFacebookLinks(), linksOfOtherHosts(), invalidWebAddresses()} {
 		all = append(all, table...)
 	}
 	return all

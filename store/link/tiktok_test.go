@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func tiktokAcceptedLinks() []acceptedLink {
+func acceptedTikTokLinks() []acceptedLink {
 	const id = tiktokID
 	photo := tiktokVideo("user")
 	photo.Canonical = "https://www.tiktok.com/@user/photo/" + id
@@ -110,7 +110,7 @@ func tiktokAcceptedLinks() []acceptedLink {
 	}
 }
 
-func tiktokRefusedLinks() []refusedLink {
+func refusedTikTokLinks() []refusedLink {
 	const tt = link.UnsupportedLink
 	return []refusedLink{
 		{"TikTok front page", "https://www.tiktok.com/", tt, "front page"},

@@ -25,7 +25,7 @@ func (a *address) parseYouTube() (Link, *Error) {
 		}
 	}
 	if a.base == "youtu.be" {
-		if id, ok := cutYouTubeID(a.pathPart(0)); ok {
+		if id, ok := leadingYouTubeID(a.pathPart(0)); ok {
 			return youtubeVideoLink(id, false), nil
 		}
 	}
@@ -81,7 +81,7 @@ func (a *address) parseYouTube() (Link, *Error) {
 
 // parseYouTubeVideo parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. firstPart is the first path part in lower case.
 func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
-	if id, ok := cutYouTubeID(a.pathPart(1)); ok && !isYouTubePlayerWord(a.lowerPathPart(1)) {
+	if id, ok := leadingYouTubeID(a.pathPart(1)); ok && !isYouTubePlayerWord(a.lowerPathPart(1)) {
 		return youtubeVideoLink(id, firstPart == "shorts"), nil
 	}
 	if id, ok := a.youtubeVideoIDInQuery(); ok {
@@ -107,13 +107,13 @@ func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link
 	word := a.lowerPathPart(tabIndex)
 	switch word {
 	case "shorts", "videos", "video", "live", "watch":
-		if id, ok := cutYouTubeID(a.pathPart(tabIndex + 1)); ok {
+		if id, ok := leadingYouTubeID(a.pathPart(tabIndex + 1)); ok {
 			return youtubeVideoLink(id, word == "shorts"), nil
 		}
 	}
 	// In links of former channel pages, the id of a video is in the fragment: /user/NAME#p/u/1/ID.
 	if strings.HasPrefix(a.fragment, "p/") {
-		if id, ok := cutYouTubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
+		if id, ok := leadingYouTubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
 			return youtubeVideoLink(id, false), nil
 		}
 	}
@@ -206,7 +206,7 @@ func (a *address) youtubeVideoIDInQuery() (string, bool) {
 			if !strings.EqualFold(key, "v") && !strings.EqualFold(key, "vi") {
 				continue
 			}
-			if id, ok := cutYouTubeID(unescapeQuery(value)); ok {
+			if id, ok := leadingYouTubeID(unescapeQuery(value)); ok {
 				return id, true
 			}
 		}
@@ -214,10 +214,10 @@ func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	return "", false
 }
 
-// cutYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. Other text can follow the id if it
+// leadingYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. Other text can follow the id if it
 // begins with a character that cannot occur in an id, as in "ID?t=1". Some programs append certain words to ids by mistake, and such a word can
 // follow too.
-func cutYouTubeID(s string) (id string, ok bool) {
+func leadingYouTubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
 		return "", false

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func youtubeAcceptedLinks() []acceptedLink {
+func acceptedYouTubeLinks() []acceptedLink {
 	const id = youtubeID
 	dashed := link.Link{Platform: link.YouTube, Kind: link.Video, ID: "-wtIMTCHWuI", Canonical: "https://www.youtube.com/watch?v=-wtIMTCHWuI"}
 	handle := accountLink(link.YouTube, "handle", "https://www.youtube.com/@handle")
@@ -119,7 +119,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 		{"search page of a channel with a handle", "https://www.youtube.com/@handle/search?query=cat", handle},
 		{"channel link that asks the visitor to subscribe", "https://www.youtube.com/@handle?sub_confirmation=1", handle},
 		{"channel link shared from the application", "https://youtube.com/@handle?si=AbCdEfGhIjKlMnOp", handle},
-		{"handle after a percent-encoded at sign", "https://www.youtube.com/%40handle", handle},
+		{"handle after a percent-encoded @", "https://www.youtube.com/%40handle", handle},
 		{"handle at the end of a sentence", "https://www.youtube.com/@handle.", handle},
 		{"consent page for a channel link", "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2F%40handle%3Fcbrd%3D1", handle},
 		{"handle with punctuation", "https://www.youtube.com/@h.a-n_d·le", accountLink(link.YouTube, "h.a-n_d·le", "https://www.youtube.com/@h.a-n_d%C2%B7le")},
@@ -159,7 +159,7 @@ func youtubeAcceptedLinks() []acceptedLink {
 	}
 }
 
-func youtubeRefusedLinks() []refusedLink {
+func refusedYouTubeLinks() []refusedLink {
 	const yt = link.UnsupportedLink
 	return []refusedLink{
 		{"YouTube front page", "https://www.youtube.com/", yt, "front page"},

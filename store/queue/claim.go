@@ -29,17 +29,17 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are possible handles of the video's account, at most claimedHandles. They come from the links with which organisations track the
-	// video. The order is by the time when a handle was received or last tried, the earliest first. The handle "" stands for links without a
-	// handle, and is never the first of several.
+	// Handles are unconfirmed handles of the video's account, from the links with which organisations track the video. There are at most
+	// claimedHandles of them. The handle that was received or last tried longest ago comes first. The handle "" stands for a link without a handle.
+	// It comes first only if it is the only handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
 	BaseLane Lane // lane of the target while no organisation waits for a fetch
 	Pace     Pace
 	Attempts int // number of failed fetches since the last successful fetch
-	// RefusedAs is the last answer without counts that was not a temporary failure: "gone", "unconfirmed" or "refused". Refusals is the
-	// number of consecutive answers of this kind. Temporary failures between these answers are not counted, and do not set Refusals to 0.
+	// RefusedAs is the kind of the last refusal: "gone", "unconfirmed" or "refused". Refusals is the number of consecutive refusals of this kind. A
+	// temporary failure is not a refusal and changes neither field.
 	RefusedAs string
 	Refusals  int
 	FetchedAt *db.Instant // time of the last successful fetch
@@ -180,8 +180,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets is the maximum number of due targets that a claim in the interactive lane compares. The claim compares the targets with the
-// lowest turns. If no more than comparedTargets organisations wait, these targets include the first target of each organisation.
+// comparedTargets is the maximum number of due targets among which a claim in the interactive lane chooses. These are the due targets with the lowest
+// turns. If no more than comparedTargets organisations wait, the first target of each organisation is among them.
 const comparedTargets = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
@@ -226,9 +226,8 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes those targets from the queue that no organisation tracks any more. It sets the field Handles of the other targets and returns
-// these targets. If an organisation requests a target after the target was read, dropOrphans does not delete the target, because the request may
-// have added a subscription.
+// dropOrphans deletes orphans from the queue: targets that no organisation tracks any more. It returns the other targets, with the field Handles set.
+// It does not delete an orphan that was requested after the targets were read, because the request may have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -271,8 +270,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles stores up to claimedHandles of the given handles in t.Handles. It leaves out t.Handle, unless t.Handle is "". If t is an account,
-// setHandles does nothing.
+// setHandles copies the handles of a video from the list all to t.Handles, but at most claimedHandles handles. It leaves out the confirmed handle
+// t.Handle. It does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -285,7 +284,7 @@ func (t *Target) setHandles(all []claimedHandle) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // an empty handle moves to the second place, because a source that needs a handle cannot use it
+	case len(t.Handles) > 1 && t.Handles[0] == "": // try another handle first, because some sources cannot use an empty handle
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

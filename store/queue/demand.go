@@ -14,7 +14,7 @@ type Demand struct {
 	Lane     Lane
 	Pace     Pace
 	Targets  int64
-	// Sample is one target of the platform and kind, of any lane and pace. It shows which calls the targets of the platform and kind need.
+	// Sample is an example of a target with this platform and kind. It shows which calls such targets need. Its fields Lane and Pace are not set.
 	Sample Target
 }
 

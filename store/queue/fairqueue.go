@@ -67,8 +67,8 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the fields "route" and "turn" of each entry. The route is the source that is asked first for the entry's platform and kind.
-// Only an entry in the interactive lane gets a turn: the entry with the lowest turn is served first.
+// routeEntries sets the fields "route" and "turn" of each entry. The route is the source that is asked first for the entry's platform and kind. In
+// the interactive lane, the entry with the lowest turn is served first. In the other lanes, the turn is 0.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -91,8 +91,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number before the next turn of the key k. If no target waits in the interactive lane, this number is the current time in
-// microseconds. Otherwise it is the last turn of k, but at least the lowest turn of the waiting targets minus 1.
+// lastTurn returns the number to which TakeTurns adds 1 to get the next turn of k. If no target waits in the interactive lane, this number is the
+// current time in microseconds. Otherwise it is the greater of two numbers: the last turn of k, and the lowest turn of a waiting target minus 1.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

@@ -52,14 +52,14 @@ type FetchChange struct {
 	Reason string
 	// Attempted is true if a source was asked.
 	Attempted bool
-	// NextAt is when the next fetch is expected. If NextAt is 0, the next fetch is expected when the target is due next.
+	// NextAt is when the next fetch is expected. If NextAt is 0, the due time of the target is used instead.
 	NextAt db.Instant
 }
 
-// nextFetchTimeStatements returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
+// statementsForNextFetch returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
 // fetch a video or account, its row gets the status FetchUnsupported and the reason instead. Entries whose Saved is true are left out, because
 // their rows already have these values.
-func nextFetchTimeStatements(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
+func statementsForNextFetch(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
 		table string
@@ -74,7 +74,7 @@ func nextFetchTimeStatements(tx *gorm.DB, org uuid.UUID, entries []Entry) (write
 			continue
 		}
 		list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "next_at bigint", "unsupported text"}, Rows: rows}
-		writes = append(writes, list.ExecWrites(tx, strings.ReplaceAll(`UPDATE {table} SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+		writes = append(writes, list.StatementsForExec(tx, strings.ReplaceAll(`UPDATE {table} SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
   fetch_status = CASE WHEN u.unsupported = '' THEN {table}.fetch_status ELSE ? END,
   fetch_reason = CASE WHEN u.unsupported = '' THEN {table}.fetch_reason ELSE u.unsupported END
  FROM u WHERE {table}.organisation_id = {org} AND {table}.id = u.id`, "{table}", of.table), FetchUnsupported)...)

@@ -273,8 +273,8 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 	})
 }
 
-// Two of three subscribers stop at the same time. The transaction that ends last must see that the other transaction deleted its
-// subscription.
+// Two of three subscribers stop tracking a video at the same time, in two transactions. The transaction that ends last must see that both
+// subscriptions are deleted.
 func TestStopVideos_setsTheLaneOfTheRemainingSubscriberAfterConcurrentStops(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -138,11 +138,11 @@ type Entry struct {
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // number that orders the targets of the interactive lane: the lowest is served first; set by routeEntries
-	servedAt db.Instant // time of the last fetch if deferRecentlyFetched has delayed the entry because of this fetch; otherwise 0
+	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
-// targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
-// row of a video has no handle: a handle that no source has confirmed is only stored with the subscription.
+// targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The handle
+// of a video is left out, because no source has confirmed it. It is stored with the subscription instead.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -160,13 +160,11 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays entries of targets that the organisation stopped tracking and now tracks again. Otherwise an organisation
-// could cause a fetch at any time by stopping and tracking. An entry is delayed if both conditions are true:
-//   - The last fetch of the target was less than RefreshPause ago.
-//   - The organisation had first tracked the target before this fetch.
+// deferRecentlyFetched keeps RefreshPause between two fetches, even if an organisation stops tracking a target and then tracks it again. It delays an
+// entry if the target was fetched less than RefreshPause ago, and the organisation had tracked the target before that fetch.
 //
-// The target of a delayed entry becomes due at its next scheduled time. If the organisation lacks the counts of the last fetch, the target
-// becomes due at the end of RefreshPause, or at its scheduled time if that is earlier.
+// A delayed entry becomes due at the next scheduled time of its target. If the organisation lacks the counts of the last fetch, the entry becomes due
+// when RefreshPause ends, if that is earlier.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -219,15 +217,15 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 // Each entry sets the state of its target to StateActive and raises requested_at. So a target that is being fetched becomes due again directly
 // after this fetch. But if deferRecentlyFetched has delayed an entry, the entry changes neither the state nor requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
-	writes, err := EnqueueWrites(tx, org, entries, now)
+	writes, err := StatementsForEnqueue(tx, org, entries, now)
 	if err != nil {
 		return err
 	}
 	return db.RunWrites(tx, writes...)
 }
 
-// EnqueueWrites returns the statements with which Enqueue adds entries, for a caller that runs them together with its own statements.
-func EnqueueWrites(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
+// StatementsForEnqueue returns the statements that Enqueue runs. A caller can run them together with its own statements.
+func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
@@ -240,7 +238,7 @@ func EnqueueWrites(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) 
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return nil, err
 	}
-	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), nextFetchTimeStatements(tx, org, entries)), nil
+	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), statementsForNextFetch(tx, org, entries)), nil
 }
 
 // saveTargets returns the statements that insert the targets of entries, or update those that exist already.
@@ -256,7 +254,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	const served = "excluded.fetched_at IS NOT NULL"
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
-	return db.InsertWrites(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
+	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
  route = CASE WHEN `+restarts+` THEN excluded.route ELSE fetch_targets.route END,
@@ -283,7 +281,7 @@ func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Insta
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
 		"handle_at bigint", "preview integer"}
-	return db.InsertWrites(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
+	return db.StatementsForInsert(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
  subject_id = excluded.subject_id,
  handle = CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END,
  handle_at = CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END,

@@ -214,7 +214,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 	})
 }
 
-// If an organisation starts to track a video that was fetched before, its first fetch includes the details.
+// An organisation starts to track a video that was already fetched for another organisation. The next fetch must include the details.
 func TestEnqueue_requestsDetailsForANewSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -249,7 +249,7 @@ func TestClaim_returnsHandlesFromSubscribersLinks(t *testing.T) {
 	})
 }
 
-// The handle that was sent or tried longest ago comes first, so that every handle is tried after some fetches.
+// The handle that was sent or tried longest ago comes first. So every handle is tried sooner or later.
 func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of the period for which the budget
-// counts, and the limit is the number of units in it. ReserveQuota returns false if too few units are left. All collectors share the
-// budget. If the limit is 0, it is unknown, and the units are only counted.
+// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of a period of time, and the limit is the number
+// of units that may be spent in it. ReserveQuota returns false if too few units are left. All collectors share the budget. If the limit is 0, it is
+// unknown, and the units are only counted.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -93,9 +93,9 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Ins
 	return resumed, err
 }
 
-// LiftPause deletes a source's pause if the pause began because a budget was used up. It is called after reserved units were given back to
-// the budget.
-func (s *Queue) LiftPause(ctx context.Context, source string) error {
+// EndBudgetPause deletes a source's pause if the pause began because a budget was used up. It is called after reserved units were given back to the
+// budget.
+func (s *Queue) EndBudgetPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 

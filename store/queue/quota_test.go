@@ -132,15 +132,15 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 			return resumed
 		}
 		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "a call that began before the end of the pause must not delete the pause")
-		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
-		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "LiftPause must not delete a pause that began because a call was refused")
+		require.NoError(t, db.EndBudgetPause(t.Context(), "youtube"))
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "EndBudgetPause must not delete a pause that began because a call was refused")
 		require.True(t, resume("youtube", long.BlockedUntil))
 		require.False(t, resume("unknown", now))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
 
 		own := queue.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "the budget is used up", BlockedUntil: now.Add(time.Hour)}
 		require.NoError(t, db.PauseSource(t.Context(), own))
-		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
+		require.NoError(t, db.EndBudgetPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
 	})
 }

@@ -70,7 +70,7 @@ type Source struct {
 	Budgets []Budget `json:"budgets"`
 }
 
-// Budget is the number of units of a source that may be spent in the current window, the period for which the budget counts.
+// Budget says how many units of a source may be spent in the current window of time.
 type Budget struct {
 	Name   string    `json:"name"`
 	Limit  int64     `json:"limit"`  // units in the window; 0 if no limit is known

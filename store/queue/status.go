@@ -21,8 +21,8 @@ import (
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FirstFetchLimit is the time after a request within which a target should be fetched for the first time. The schedule fetches each target once a
-// day, and half a day is added as a reserve.
+// FirstFetchLimit is how long a new target may wait for its first fetch. The schedule fetches each target once a day, and FirstFetchLimit allows half
+// a day more.
 const FirstFetchLimit = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
@@ -41,7 +41,7 @@ type QueueCounts struct {
 	Fresh [len(FreshWithin)]int64
 }
 
-// QuotaUse says how many units of a source's budget are reserved or spent in one window, the period for which the budget counts.
+// QuotaUse says how many units of a source's budget are reserved or spent in one window of time.
 type QuotaUse struct {
 	Source string // the name of the source, a slash, and the name of the budget
 	Window string `gorm:"column:win"`
@@ -88,7 +88,7 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
 		return c, db.Translate(err)
 	}
-	stopped, err := s.stoppedCounts(ctx)
+	stopped, err := s.countStoppedVideosAndAccounts(ctx)
 	if err != nil {
 		return c, db.Translate(err)
 	}
@@ -105,8 +105,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 // has at least one row.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
-// stoppedCounts counts the stopped videos and accounts of all organisations.
-func (s *Queue) stoppedCounts(ctx context.Context) (counts []StatusCount, err error) {
+// countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.
+func (s *Queue) countStoppedVideosAndAccounts(ctx context.Context) (counts []StatusCount, err error) {
 	var organisations []uuid.UUID
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ type TargetStatus struct {
 	Detail    string // why the last attempt gave no numbers; it never contains a credential
 }
 
-// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the targets
-// of the queue one after the other until it has found limit targets, so it can take long.
+// TargetsWithStatus returns targets with the given fetch status, ordered by platform, kind and the platform's id. The parameter limit is the maximum
+// number of targets. The call can take long, because it may read the whole queue.
 func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit int) ([]TargetStatus, error) {
 	now := s.db.Now()
 	found := []TargetStatus{}
@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // the values are the numbers of targets; in a key, StatusCount.Targets is 0
+	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; the field Targets of the keys is not used
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus
@@ -200,7 +200,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 			left -= n
 		}
 		byStatus[StatusCount{Platform: c.Platform, Kind: c.Kind, Status: stored}] += left
-		if n := len(counts); n > 0 && counts[n-1].isSameGroup(&c) {
+		if n := len(counts); n > 0 && counts[n-1].hasSameGroupAs(&c) {
 			counts[n-1].addCounts(&c)
 			continue
 		}
@@ -220,8 +220,8 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 // computedStatuses are the fetch statuses that targetStatusSQL can return in place of the stored status of a target.
 var computedStatuses = [...]FetchStatus{FetchUnsupported, FetchDelayed}
 
-// isSameGroup returns true if both counts are of the same platform, kind, lane and state.
-func (c *QueueCounts) isSameGroup(o *QueueCounts) bool {
+// hasSameGroupAs returns true if c and o have the same platform, kind, lane and state.
+func (c *QueueCounts) hasSameGroupAs(o *QueueCounts) bool {
 	return c.Platform == o.Platform && c.Kind == o.Kind && c.Lane == o.Lane && c.State == o.State
 }
 

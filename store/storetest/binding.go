@@ -48,7 +48,7 @@ func (b *block) checkConditions(clauses map[string][]node) error {
 	b.bindTables()
 	for _, u := range b.uses {
 		if u.distributed && !u.bound {
-			return fmt.Errorf("the statement does not restrict the table %s to one organisation: the condition %[1]s.%s = ? is missing", u.alias, organisationID)
+			return fmt.Errorf("the statement does not restrict the table %q to one organisation: the condition %[1]s.%s = ? is missing", u.alias, organisationID)
 		}
 	}
 	for _, d := range b.derived {
@@ -397,8 +397,8 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// findTableOfColumn returns the table to which a column organisation_id belongs. If the column is written without the name of a table, it belongs
-// to the only table of the query. The result is nil if the nodes are not such a column.
+// findTableOfColumn finds the table to which a column organisation_id belongs. The nodes are the name of the column, with or without the name of its
+// table. Without a table name, the column belongs to the only table of the query. If the nodes have another form or no table fits, the result is nil.
 func (b *block) findTableOfColumn(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

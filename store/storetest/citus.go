@@ -1,10 +1,11 @@
 package storetest
 
-// standIn are SQL statements that add a stand-in for the extension Citus to a PostgreSQL database. The store then treats the database as a
-// database of Citus, but all tables stay in it undivided. The functions of the stand-in record their calls in the table citus_calls.
+// standIn has SQL statements that imitate the extension Citus in a PostgreSQL database. The store then uses the database like a cluster of Citus,
+// although no table is divided into shards. The functions of the stand-in record their calls in the table citus_calls.
 //
-// Like Citus, they refuse a table with a unique key that lacks the distribution column, and a table with a foreign key to or from a table
-// that is not distributed. As on Citus, a COPY into a distributed table fails with the internal error XX000 if a row breaks a unique key.
+// Like Citus, these functions refuse a table if one of its unique keys lacks the distribution column. They also refuse a table if a foreign key
+// connects the table to one that is not distributed. As on Citus, a COPY into a distributed table fails with the internal error XX000 if a row breaks
+// a unique key.
 const standIn = `SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.citus_calls (at timestamptz DEFAULT clock_timestamp(), name regclass, type text, col text, colocate_with text);
 CREATE VIEW pg_catalog.citus_tables AS

@@ -106,8 +106,8 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// NewOrgInAllTables creates an organisation with at least one row in every distributed table.
-func NewOrgInAllTables(t *testing.T, db *DB) *store.Org {
+// CreateOrgWithData creates an organisation that has at least one row in every distributed table.
+func CreateOrgWithData(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
 	root, err := o.CreateCollection(ctx, store.NewCollection{Name: "Root", Access: store.AccessPublic, Hashtags: []string{"dog"}})
@@ -175,7 +175,7 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// AccountURL is the URL of the account that posts the videos of VideoLink.
+// AccountURL is the URL of the TikTok account @someone. The links that VideoLink returns are videos of this account.
 const AccountURL = "https://www.tiktok.com/@someone"
 
 // TrackedVideos returns how many videos the organisation tracks.

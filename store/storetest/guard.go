@@ -55,7 +55,8 @@ func (g *Guard) Inspect(statement string, args []any) error {
 	return recorded.addStatement(g.Engine, statement)
 }
 
-// recordStatement records a statement and returns the function to run before it, or nil.
+// recordStatement records a statement. It returns the function that BeforeStatement registered for this statement, or nil if there is none. Each
+// function is returned only once.
 func (g *Guard) recordStatement(statement string) func() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

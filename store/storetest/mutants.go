@@ -9,9 +9,9 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern finds the conditions and columns that CheckStatement does not require. They belong to tables that may be used without an
-	// organisation: for example, a token is found before its organisation is known. The pattern is tried twice: on the statement up to the
-	// beginning of the condition or column, and on the statement up to its end.
+	// sharedPattern finds out whether a statement may lack a condition or column, because the table may be used without an organisation. For example,
+	// a token is found before its organisation is known. The pattern is matched with two beginnings of the statement: one ends before the condition
+	// or column, the other ends after it.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

@@ -13,7 +13,7 @@ import (
 // statementInfo has facts about a whole statement. The checks of the queries in the statement collect these facts.
 type statementInfo struct {
 	organisations []int    // index of each argument that is the id of an organisation
-	tables        []string // names of the tables; a table that the statement names twice occurs twice
+	tables        []string // names of the tables in the statement; a name can occur several times
 }
 
 // wholeStatement returns the facts about the statement to which the block belongs.

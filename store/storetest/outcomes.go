@@ -57,7 +57,7 @@ func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) inge
 // Views returns facts that contain only a number of views.
 func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 
-// Measure writes facts for videos, without using the queue. fetchedAt is the time of the simulated fetch.
+// Measure stores facts about videos (such as numbers of views) as if the videos had been fetched at fetchedAt. It does not use the queue.
 func Measure(t *testing.T, db *DB, fetchedAt time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
@@ -91,7 +91,7 @@ func FoundVideos(t *testing.T, n int, newestAt time.Time) []ingest.FoundVideo {
 	return videos
 }
 
-// ListedAccount returns facts of the account @someone with a list of videos.
+// ListedAccount returns the result of a fetch of the account @someone. The result contains the given list of videos.
 func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }

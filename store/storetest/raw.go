@@ -37,7 +37,7 @@ func (db *DB) closeRawPool() error {
 	return db.raw.Close()
 }
 
-// Exec runs a statement on the pool of Raw. The placeholder of a parameter is ? on every engine.
+// Exec runs a statement on the connection pool that Raw returns. The placeholder for a parameter is ? on every engine.
 func (db *DB) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	_, err := db.Raw(t).ExecContext(t.Context(), db.Bind(statement), args...)
@@ -60,7 +60,8 @@ func (db *DB) Bind(statement string) string {
 	return out.String()
 }
 
-// Column runs a query of one column on the pool of Raw, and returns the values. The placeholder of a parameter is ? on every engine.
+// Column returns the values that a query with one column selects. The query runs on the connection pool that Raw returns. The placeholder for a
+// parameter is ? on every engine.
 func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

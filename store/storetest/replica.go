@@ -61,7 +61,7 @@ func (r *Replica) Resume(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// Promote makes the replica a server that accepts writes and gets no more changes.
+// Promote makes the replica an independent server. The server then accepts writes, and no longer applies the changes of the primary.
 func (r *Replica) Promote(t testing.TB) {
 	t.Helper()
 	_, err := r.own.ExecContext(t.Context(), "SELECT pg_promote()")

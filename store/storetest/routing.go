@@ -25,7 +25,7 @@ const (
 	// CoordinatorNode means that the coordinator runs the statement.
 	CoordinatorNode Nodes = "coordinator"
 	// DefinitionNodes means that all nodes run the statement, because it changes the definition of a table.
-	DefinitionNodes Nodes = "all nodes (changes the definition of a table)"
+	DefinitionNodes Nodes = "all nodes (table definition)"
 )
 
 // The patterns below match statements that write or lock rows, and statements that change the definition of a table. The last one matches the names

@@ -17,9 +17,12 @@ import (
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
 //   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
 //
-// In place of a parameter, an organisation_id can equal the organisation_id of another restricted table or of a list of db.WithRows, in the query or
-// in an enclosing query. A condition does not count beside an OR or below a NOT. A condition in the ON of a LEFT JOIN counts only for the joined
-// table. A recursive query needs the condition in both halves.
+// These details belong to the first rule:
+//   - In place of a parameter, organisation_id can equal the organisation_id of a restricted table, or of a list that db.WithRows made. The table or
+//     list can also belong to an enclosing query.
+//   - A condition does not count if OR combines it with another condition, or if NOT negates it.
+//   - A condition in the ON of a LEFT JOIN counts only for the joined table.
+//   - A recursive query needs the condition in both halves.
 func CheckStatement(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
@@ -30,11 +33,10 @@ func CheckStatement(statement string, args ...any) error {
 
 // CheckRouting returns an error if Citus might send a statement to more than one shard. The statement must follow the rules of CheckStatement and two
 // further rules:
-//
-//   - Each query and each subquery restricts its own distributed tables to one organisation. A comparison with a list, or with a table of an enclosing
-//     query, does not count.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows belong to the organisation with which
-//     the statement compares organisation_id.
+//   - Each query and each subquery has its own condition that restricts its distributed tables to one organisation. A comparison with a list, or
+//     with a table of an enclosing query, does not count.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. The inserted rows and the conditions of the statement
+//     name the same organisation.
 func CheckRouting(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
@@ -117,8 +119,10 @@ func checkParsedStatement(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It accepts a statement that locks, drops or attaches one month's partition, ALTER TABLE … ADD or
-// DROP CONSTRAINT, and SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for all other statements.
+// checkPartition checks SET, LOCK, DROP and ALTER. It returns an error for all statements except these:
+//   - LOCK TABLE or DROP TABLE for the partition of one month, or ATTACH PARTITION for such a partition
+//   - ALTER TABLE that adds or drops a constraint
+//   - SET LOCAL of a timeout, or of the sequential mode of Citus
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].isKeyword("set") && len(nodes) > 2 && nodes[1].isKeyword("local") && nodes[2].isKeyword("lock_timeout", "statement_timeout", "citus"):

@@ -31,7 +31,7 @@ type RecordedStatement struct {
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
-	seen map[RecordedStatement]bool // each key is a statement that is already in the file; the key's field Text is empty
+	seen map[RecordedStatement]bool // the statements in the file, without their field Text
 }
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
@@ -74,7 +74,8 @@ var (
 	savepoint = regexp.MustCompile(`\bsp0x[0-9a-f]+`)
 )
 
-// statementForm removes from a statement what depends on the number and the values of its parameters, and returns the result.
+// statementForm returns a general form of a statement. Two statements have the same form if they differ only in the number or the values of their
+// parameters.
 func statementForm(statement string) string {
 	s := numbered.ReplaceAllString(statement, "?")
 	s = strings.TrimSpace(blanks.ReplaceAllString(s, " "))
@@ -92,8 +93,9 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// The two patterns shorten the name of a function in a stack. The pattern "closure" matches the end of the name of a closure or of a generic function.
-// The pattern "inlined" matches the name of a caller before the name of an inlined function.
+// functionName removes the parts of a name that match these two patterns. The pattern "closure" matches the end of the name of a closure or of a
+// generic function, such as ".func1". The pattern "inlined" matches the name of the caller in front of an inlined function, such as "Org.Video." in
+// "Org.Video.Queue.Claim".
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)

@@ -98,13 +98,13 @@ func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 // New returns a new database of an engine with the current schema. The database is closed and deleted when the test ends.
 func New(t testing.TB, engine string) *DB {
 	t.Helper()
-	return newDB(t, NewURL(t, engine), engine)
+	return newDB(t, CreateDatabase(t, engine), engine)
 }
 
 // NewEmpty returns a new database of an engine. The database has no tables. It is closed and deleted when the test ends.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
-	return newDB(t, NewEmptyURL(t, engine), engine)
+	return newDB(t, CreateEmptyDatabase(t, engine), engine)
 }
 
 // newDB opens the database with the given URL, with a new Clock and a new Guard.
@@ -126,8 +126,8 @@ func (db *DB) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// NewURL creates a database of an engine with the current schema, and returns its URL.
-func NewURL(t testing.TB, engine string) string {
+// CreateDatabase creates a database of an engine with the current schema, and returns its URL.
+func CreateDatabase(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
 		path := filepath.Join(t.TempDir(), "reeltally.db")
@@ -137,7 +137,7 @@ func NewURL(t testing.TB, engine string) string {
 		return "sqlite:" + path
 	}
 	if usesCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
-		url := NewEmptyURL(t, engine)
+		url := CreateEmptyDatabase(t, engine)
 		require.NoError(t, applyMigrations(url))
 		require.NoError(t, distributeTables(url))
 		return url
@@ -149,8 +149,8 @@ func NewURL(t testing.TB, engine string) string {
 	return newDatabase(t, " TEMPLATE "+template+" STRATEGY FILE_COPY")
 }
 
-// NewEmptyURL creates a database of an engine without any table, and returns its URL.
-func NewEmptyURL(t testing.TB, engine string) string {
+// CreateEmptyDatabase creates a database of an engine without any table, and returns its URL.
+func CreateEmptyDatabase(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
 		return "sqlite:" + filepath.Join(t.TempDir(), "reeltally.db")

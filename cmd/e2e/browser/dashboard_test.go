@@ -208,7 +208,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 
 	// The text field has the focus when the page opens. The test uses only the keyboard.
 	clips := storetest.VideoLinksFrom(t, 50, 2)
-	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nthese are all\nnot-a-link"),
+	b.runSteps(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\none more line\nnonsense"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#progress .notice"))
 	var rows []string
@@ -220,7 +220,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 
 	d.storeAnswers(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
 	var shown string
-	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
+	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 links have been checked")]`, chromedp.BySearch),
 		chromedp.Text("section[aria-live]", &shown))
 	require.Contains(t, shown, "4,321 views")
 	b.requireAccessible("results of tracking")

@@ -125,23 +125,23 @@ func TestDashboard_longCaptionsKeepTheirBeginning(t *testing.T) {
 	}
 }
 
-// recordDrawing is a script that records the dashes and the texts that a page draws on canvases.
+// recordDrawing is a script that records which dash patterns and which texts a page draws on canvases.
 const recordDrawing = `window.drawn = { dashes: new Set(), texts: new Set() };
 for (const [method, record] of [["setLineDash", dash => drawn.dashes.add(dash.join(" "))], ["fillText", text => drawn.texts.add(text)]]) {
 	const original = CanvasRenderingContext2D.prototype[method];
 	CanvasRenderingContext2D.prototype[method] = function(first, ...rest) { record(first); return original.call(this, first, ...rest); };
 }`
 
-// chartDashesAndTexts returns the dashes of the lines in the charts of the page, and the texts of the charts. The script recordDrawing must have run before the
-// scripts of the page.
-func (b *tab) chartDashesAndTexts() (dashes, texts []string) {
+// readChartDrawing returns the dash patterns and the texts that the charts of the page have drawn. The script recordDrawing must have run
+// before the scripts of the page.
+func (b *tab) readChartDrawing() (dashes, texts []string) {
 	b.t.Helper()
 	b.runSteps(chromedp.WaitReady(".uplot"), chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done([...drawn.dashes]))))`, &dashes, awaitPromise),
 		chromedp.Evaluate(`[...drawn.texts]`, &texts))
 	return dashes, texts
 }
 
-func TestDashboard_chartLinesDifferInDashesAndAxisLabelsAreShort(t *testing.T) {
+func TestDashboard_chartsHaveDistinctLinesAndShortLabels(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, longVideos, "Long captions")
@@ -151,8 +151,8 @@ func TestDashboard_chartLinesDifferInDashesAndAxisLabelsAreShort(t *testing.T) {
 		_, err := page.AddScriptToEvaluateOnNewDocument(recordDrawing).Do(ctx)
 		return err
 	}), chromedp.Navigate(d.url+d.pagePaths(t)["compare"]))
-	dashes, texts := b.chartDashesAndTexts()
-	require.Subset(t, dashes, []string{"", "12 4", "6 4", "12 4 3 4", "12 4 3 4 3 4"}, "each line must have its own dashes")
+	dashes, texts := b.readChartDrawing()
+	require.Subset(t, dashes, []string{"", "12 4", "6 4", "12 4 3 4", "12 4 3 4 3 4"}, "each line must have a different dash pattern")
 	require.Subset(t, texts, []string{"1", "2", "3", "4", "5"}, "each line must end with its number")
 	var legend string
 	b.runSteps(chromedp.Text(".legend", &legend), chromedp.Evaluate(`[...document.querySelectorAll(".swatch")].map(e => getComputedStyle(e).strokeDasharray + " " + e.textContent).join("|")`, &legend))
@@ -160,7 +160,7 @@ func TestDashboard_chartLinesDifferInDashesAndAxisLabelsAreShort(t *testing.T) {
 
 	for metric, value := range map[string]string{"views": "1T", "likes": "44k"} { // the video has one point: 999,999,999,999 views and 43,334 likes
 		b.runSteps(chromedp.Navigate(d.url + "/video/tiktok/" + d.video.ID.String() + "?metric=" + metric))
-		_, texts = b.chartDashesAndTexts()
+		_, texts = b.readChartDrawing()
 		require.Contains(t, texts, value, metric)
 		for _, text := range texts {
 			require.LessOrEqual(t, len(text), 8, "the axis label %s of the chart of %s must be short", text, metric)
@@ -199,11 +199,11 @@ func TestDashboard_printedPagesFitPaperAndShowHeadings(t *testing.T) {
 	const paper = 718 // width of a page of size A4 without its margins, in pixels
 	b.runSteps(setWidth(paper), emulation.SetEmulatedMedia().WithMedia("print"))
 	for path, heading := range map[string]string{
-		"/collection/" + d.collection.ID.String():                             "Gained views on each day",
-		"/collection/" + d.collection.ID.String() + "?metric=views&view=gain": "Views, change on each day",
-		"/collection/" + d.collection.ID.String() + "?metric=views":           "Views, total",
-		"/collection/" + d.collection.ID.String() + "?columns=" + allColumns:  "Gained views on each day",
-		"/collection/report/" + d.makeReport(t, d.collection.ID):              "Gained views on each day",
+		"/collection/" + d.collection.ID.String():                             "Gained views: daily value",
+		"/collection/" + d.collection.ID.String() + "?metric=views&view=gain": "Views: daily change",
+		"/collection/" + d.collection.ID.String() + "?metric=views":           "Views: total",
+		"/collection/" + d.collection.ID.String() + "?columns=" + allColumns:  "Gained views: daily value",
+		"/collection/report/" + d.makeReport(t, d.collection.ID):              "Gained views: daily value",
 		"/compare?video=" + d.video.ID.String():                               "Views of each video in percent of its highest value",
 	} {
 		var width int64

@@ -297,11 +297,11 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	}
 	t.Run("Open must create the schema of a new SQLite file", func(t *testing.T) {
 		t.Parallel()
-		require.NoError(t, open(t, storetest.NewEmptyURL(t, "sqlite"), boot.CreateSQLite))
+		require.NoError(t, open(t, storetest.CreateEmptyDatabase(t, "sqlite"), boot.CreateSQLite))
 	})
 	t.Run("several programs must be able to open a new SQLite file at the same time", func(t *testing.T) {
 		t.Parallel()
-		url := storetest.NewEmptyURL(t, "sqlite")
+		url := storetest.CreateEmptyDatabase(t, "sqlite")
 		errs := make(chan error)
 		for range 4 {
 			go func() { errs <- open(t, url, boot.MigrateSQLite) }()
@@ -312,7 +312,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	})
 	t.Run("with MigrateAny, Open must migrate an empty PostgreSQL database; with MigrateSQLite, Open must return an error", func(t *testing.T) {
 		t.Parallel()
-		url := storetest.NewEmptyURL(t, "postgres")
+		url := storetest.CreateEmptyDatabase(t, "postgres")
 		var schema *store.SchemaError
 		err := open(t, url, boot.MigrateSQLite)
 		require.ErrorAs(t, err, &schema)
@@ -344,12 +344,12 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 		`--retention-weekly (REELTALLY_RETENTION_WEEKLY) is "40d"; it must be a number of whole days, from 90d (REELTALLY_RETENTION_DAILY) to 36500d`: func(d *boot.Database) { d.RetentionWeekly = 40 * day },
 		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "0"; it must be 1 or more`:                                                                  func(d *boot.Database) { d.MaxCollections = 0 },
 	} {
-		d := databaseOf(storetest.NewEmptyURL(t, "sqlite"))
+		d := databaseOf(storetest.CreateEmptyDatabase(t, "sqlite"))
 		change(&d)
 		_, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
 		require.ErrorContains(t, err, want)
 	}
-	d := databaseOf(storetest.NewEmptyURL(t, "sqlite"))
+	d := databaseOf(storetest.CreateEmptyDatabase(t, "sqlite"))
 	d.RetentionDaily = 180 * day
 	st, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
 	require.NoError(t, err)

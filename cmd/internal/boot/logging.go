@@ -43,7 +43,7 @@ func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) 
 	return slog.New(urgentHandler{l.Logger(buffer).Handler(), buffer}), func() { _ = buffer.Stop() } // a log line that cannot be written is lost
 }
 
-// urgentHandler is a slog.Handler that writes all lines in the buffer to the log when a warning or an error is logged.
+// urgentHandler is a slog.Handler. When a warning or an error is logged, urgentHandler immediately writes all buffered lines.
 type urgentHandler struct {
 	slog.Handler
 	buffer *zapcore.BufferedWriteSyncer

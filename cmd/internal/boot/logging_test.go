@@ -53,6 +53,6 @@ func TestBufferedLogger_delaysOnlyLinesOfLowLevels(t *testing.T) {
 		logger.DebugContext(t.Context(), "not logged")
 		logger.InfoContext(t.Context(), "last")
 		stop()
-		require.Equal(t, []string{"last"}, newMessages(), "the function stop must write the lines that still wait")
+		require.Equal(t, []string{"last"}, newMessages(), "when the logger is stopped, it must write the lines that are still buffered")
 	})
 }

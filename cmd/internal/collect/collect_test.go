@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCommand_failsIfNoSourceIsConfigured(t *testing.T) {
 	t.Parallel()
-	status, _, stderr := boottest.Run(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
+	status, _, stderr := boottest.Run(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 	require.Equal(t, 2, status)
 	for _, want := range []string{"no source is configured", "REELTALLY_YOUTUBE_API_KEY", "REELTALLY_VENDOR_KEY", "ensembledata", "reeltally sandbox"} {
 		require.Contains(t, stderr, want)
@@ -35,7 +35,7 @@ func TestCommand_failsIfNoSourceIsConfigured(t *testing.T) {
 
 func TestCommand_runsCollectorWithAllSourcesUntilStopped(t *testing.T) {
 	t.Parallel()
-	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"),
+	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"),
 		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key",
 		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "ig-key", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914", "REELTALLY_FACEBOOK_ACCESS_TOKEN": "fb-key",
 		"REELTALLY_TIKTOK_CLIENT_KEY": "tt-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "tt-secret-key", "REELTALLY_TIKTOK_REFRESH_TOKEN": "rft.one-key,rft.two-key",
@@ -88,7 +88,7 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.env["REELTALLY_DATABASE_URL"] = storetest.NewEmptyURL(t, "sqlite")
+			c.env["REELTALLY_DATABASE_URL"] = storetest.CreateEmptyDatabase(t, "sqlite")
 			status, _, stderr := boottest.Run(t, collect.Command, nil, c.env)
 			require.Equal(t, 2, status)
 			for _, want := range c.wants {

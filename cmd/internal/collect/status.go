@@ -187,10 +187,10 @@ func freshness(c queue.CollectingState) []Freshness {
 	return out
 }
 
-// These variables are indexes of queue.FreshWithin, a list of ages.
+// These variables are indexes in queue.FreshWithin, a list of durations.
 var (
-	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of the age 36h in queue.FreshWithin: numbers up to this age are fresh
-	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of the age 48h in queue.FreshWithin: older numbers are stale
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of 36h: a target is fresh if its last fetch was at most 36h ago
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of 48h: a target is stale if its last fetch was more than 48h ago
 )
 
 // platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.

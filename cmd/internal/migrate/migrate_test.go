@@ -142,7 +142,7 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.intercept = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // maxAttempts does not limit the number of requests that the rate limit refuses
+		case n <= 2*maxAttempts: // a request that gets status 429 does not count as an attempt
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:

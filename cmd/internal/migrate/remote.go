@@ -207,8 +207,8 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// listAll requests all pages of a list and returns their entries. The function idOf returns the id of an entry. If an entry is on two pages,
-// because it moved while the pages were read, listAll returns it only once. The oldest entries come first, so new entries do not move them.
+// listAll requests all pages of a list and returns the entries, the oldest first. If the list changes between two requests, the same entry can be
+// on two pages. listAll then returns the entry only once. The function idOf returns the id of an entry.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}

@@ -106,7 +106,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 	})
 }
 
-func TestFill_putsCollectionsBelowTheRootOfTheirOwnTree(t *testing.T) {
+func TestFill_createsNestedCollections(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrganisation(t, db, organisationID)

@@ -81,7 +81,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	require.Contains(t, page, clips[1].Canonical)
 	status, page = visit("/operations?status=x")
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, page, "it must be ok, pending, delayed, failing, private, gone, restricted or unsupported.")
+	require.Contains(t, page, "The fetch status must be ok, pending, delayed, failing, private, gone, restricted or unsupported.")
 
 	for _, secret := range []string{token(operator, store.ScopeRead, store.ScopeWrite), token(other, store.Scopes...)} {
 		visit := browserOf(t, base, secret)

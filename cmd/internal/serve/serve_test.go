@@ -50,7 +50,7 @@ func getStatusAndHeader(t *testing.T, url string) (int, http.Header) {
 func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
-		"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_METRICS_LISTEN": "127.0.0.1:0", "REELTALLY_SANDBOX": "true"})
 	base := serverAddress(t, p)
 	status, _ := getStatusAndHeader(t, base+"/readyz")
@@ -101,16 +101,16 @@ func requireBody(t *testing.T, url string) string {
 func TestCommand_failsIfDatabaseHasNoSchema(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_LISTEN": "127.0.0.1:0"},
-		"--database-url", storetest.NewEmptyURL(t, "postgres"))
+		"--database-url", storetest.CreateEmptyDatabase(t, "postgres"))
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "run `reeltally migrate`")
 }
 
 func TestCommand_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
-	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "--listen=127.0.0.1:0")
+	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}, "--listen=127.0.0.1:0")
 	addressInUse := serverAddress(t, first)[len("http://"):]
-	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")}, "--listen", addressInUse)
+	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}, "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, addressInUse+" is in use by another program")
 	require.Contains(t, stderr, "REELTALLY_LISTEN")
@@ -130,7 +130,7 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
+			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 			require.Equal(t, 2, status)
 			require.Contains(t, stderr, variable)
 			require.Contains(t, stderr, "it must be")
@@ -191,9 +191,9 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"gold.read=5":                     `"gold.read" is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium`,
+		"gold.read=5":                     `"gold.read" is not a rate limit: write TIER.GROUP with the tier limited, basic or premium`,
 		"basic=5":                         `"basic" is not a rate limit`,
-		"basic.delete=5":                  "GROUP is authenticate, read or write",
+		"basic.delete=5":                  `"basic.delete" is not a rate limit: write TIER.GROUP with the tier limited, basic or premium and the group authenticate, read or write`,
 		"basic.read=0":                    "basic.read is 0; it must be from 1 to 1000000",
 		"premium.read=1000001":            "premium.read is 1000001; it must be from 1 to 1000000",
 		"basic.read=many":                 `basic.read: "many" is not a whole number, such as 20`,
@@ -201,7 +201,7 @@ func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 		"basic.read=99999999999999999999": `basic.read: "99999999999999999999" is too large`,
 		"basic.read=5,basic.read=6":       `"basic.read" occurs twice`,
 	} {
-		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
+		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 		require.Equal(t, 2, status, value)
 		require.Contains(t, stderr, "--tier-limits (REELTALLY_TIER_LIMITS)")
 		require.Contains(t, stderr, want)
@@ -212,7 +212,7 @@ func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {
-		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite")})
+		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 		require.Equal(t, 2, status, url)
 		require.Contains(t, stderr, "REELTALLY_REDIS_URL")
 		require.NotContains(t, stdout+stderr, "s3cret")
@@ -222,7 +222,7 @@ func TestConfig_errorHidesRedisPassword(t *testing.T) {
 func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
-		"REELTALLY_DATABASE_URL": storetest.NewEmptyURL(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
 	base := serverAddress(t, p)
 	p.Stderr.Await(t, startTimeout, "redis is unavailable", "connection refused")

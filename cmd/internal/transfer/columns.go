@@ -185,11 +185,12 @@ func (u *unknownColumns) err() error {
 		quoted[n] = fmt.Sprintf("%q", truncateText(name))
 	}
 	list := strings.Join(quoted, ", ")
+	problem := fmt.Sprintf("columns %s are not known", list)
 	if u.more {
-		list += " and other columns"
+		problem = fmt.Sprintf("more than %d columns are not known (%s, …)", maxUnknownNames, list)
 	}
-	return fmt.Errorf("columns %s are not known: give the meaning of each with --map, for example --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
-		list, first, strings.Join(fieldNames[:], ", "))
+	return fmt.Errorf("%s: give the meaning of each column with --map, for example --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
+		problem, first, strings.Join(fieldNames[:], ", "))
 }
 
 // unusedMappings collects the columns that Columns.Map names but that the file does not have. For the error message, it also has the names of the

@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column; if no value shows the format, it becomes ColumnFormat.Example
 }
 
-// addValue records a value of the column. It stores the value in *slot, unless an earlier value is stored there. slot is &e.first, &e.second
-// or &e.ambiguous, or nil if the value means the same in both formats.
+// addValue records one value of the column. The parameter slot points to a field of e: first, second or ambiguous. If the field is empty, addValue
+// stores the value in it. If the value means the same in both formats, slot is nil.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -97,8 +97,8 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. The value shows the format "decimal-point", shows "decimal-comma", is ambiguous, or means
-// the same in both formats.
+// addNumber records one value of a column of numbers. For example, "1.5" shows the format "decimal-point", and "1,5" shows "decimal-comma".
+// The value "1.500" is ambiguous. The value "15" means the same in both formats.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
@@ -123,8 +123,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records one date of a column. The date can show that the format is "day-first" or "month-first". It can also be ambiguous, or mean the same
-// in both formats.
+// addDate records one value of a column of dates. For example, "31/12/2026" shows the format "day-first", and "12/31/2026" shows "month-first".
+// The value "03/04/2026" is ambiguous. The value "2026-04-03" means the same in both formats.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {

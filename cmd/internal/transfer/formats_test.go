@@ -31,7 +31,7 @@ func TestParseCount_readsSeparatorsAndSuffixes(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.9-03
-func TestEvidence_detectsTheNumberFormatOrAsksForIt(t *testing.T) {
+func TestEvidence_detectsNumberFormat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		values []string
@@ -67,7 +67,7 @@ func TestEvidence_detectsTheNumberFormatOrAsksForIt(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.9-04
-func TestEvidence_detectsTheOrderOfDayAndMonthOrAsksForIt(t *testing.T) {
+func TestEvidence_detectsDateFormat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		values []string

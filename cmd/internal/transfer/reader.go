@@ -150,7 +150,7 @@ func columnSeparator(in *bufio.Reader) rune {
 func (r *csvReader) csvError(err error) error {
 	if parseErr, ok := errors.AsType[*csv.ParseError](err); ok {
 		if errors.Is(parseErr.Err, csv.ErrQuote) || errors.Is(parseErr.Err, csv.ErrBareQuote) {
-			return fileErrorf("line %d, column %d: wrong quoting: if a cell contains the character \", begin and end the cell with \", and write each \" inside twice", parseErr.Line+r.lines, parseErr.Column)
+			return fileErrorf("line %d, column %d: wrong quoting: if a cell contains a quotation mark, enclose the cell in quotation marks and write each inner quotation mark twice", parseErr.Line+r.lines, parseErr.Column)
 		}
 		parseErr.Line, parseErr.StartLine = parseErr.Line+r.lines, parseErr.StartLine+r.lines
 		return fileError{parseErr}

@@ -36,7 +36,8 @@ func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction and, like Tx, repeats it after conflicts. It passes to f the engine's fastest function to insert rows.
+// BulkTx runs f in one transaction. Like Tx, it repeats f after conflicts. The argument insert is a function that inserts rows in the engine's
+// fastest way.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
@@ -47,7 +48,7 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	})
 }
 
-// runInsertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements. The function exec runs these statements.
+// runInsertTx runs f in a transaction. The argument insert is a function that inserts rows with INSERT statements. It calls exec for each statement.
 func runInsertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {

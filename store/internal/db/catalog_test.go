@@ -93,7 +93,7 @@ func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 	}
 }
 
-func TestSchema_hasNamesThatAreShortEnoughForShardNumbers(t *testing.T) {
+func TestSchema_hasNoNameLongerThan50Characters(t *testing.T) {
 	t.Parallel()
 	const most = 50 // Citus appends the number of the shard to each name, and PostgreSQL truncates names to 63 characters
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -120,7 +120,7 @@ func TestSchema_hasNoSequences(t *testing.T) {
 func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := storetest.NewOrgInAllTables(t, db), storetest.NewOrgInAllTables(t, db)
+		o, other := storetest.CreateOrgWithData(t, db), storetest.CreateOrgWithData(t, db)
 		count := func(id any) map[string]int64 {
 			rows := map[string]int64{}
 			for name, described := range store.Tables {

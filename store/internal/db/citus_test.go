@@ -113,11 +113,11 @@ func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
 func TestDistribute_refusesTablesThatAreDistributedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, because string }{
-		"an old version of Citus":                            {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
-		"a reference table that must be a distributed table": {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
-		"a reference table that must be a coordinator table": {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
-		"a table distributed by another column":              {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
-		"a unique key without organisation_id":               {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
+		"an old version of Citus":                           {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
+		"a reference table in place of a distributed table": {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
+		"a reference table in place of a coordinator table": {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
+		"a table distributed by another column":             {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
+		"a unique key without organisation_id":              {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

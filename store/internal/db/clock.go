@@ -19,8 +19,8 @@ const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
 	// by more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is how far the store's clock may be ahead of the time that was last written to the database. A larger difference counts as a jump of
-	// the clock, even if no time was written because no collector was running.
+	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference counts as a jump of the clock. If no collector
+	// was running for longer than clockJump, this counts as a jump too.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
@@ -37,7 +37,7 @@ func (e *ClockError) Error() string { return e.Detail }
 type clockState struct {
 	Name        string  `gorm:"primaryKey"` // always the value of the constant retentionClock
 	SteadySince Instant // the clock has run without a jump since this time
-	SeenAt      Instant // the clock's time that was last written to the database
+	SeenAt      Instant // what the store's clock showed when this row was last written
 }
 
 // TableName returns the name of the table for GORM.
@@ -69,8 +69,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the state of the store's clock. SeenAt is the time that was last written to the database, not the present time. Name is ""
-// if the caller must not write the state. If the clock may be wrong, clockCondition also returns a *ClockError.
+// clockCondition returns a clockState that the caller can write to the database. The caller must first set clockState.SeenAt to the present time. If
+// clockState.Name is "", the caller must not write the state. If the clock may be wrong, clockCondition also returns a *ClockError.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil

@@ -170,15 +170,15 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 // gooseSettings returns the settings of the migration tool for SQLite.
 func (sqliteDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error) {
 	versions, err := database.NewStore(database.DialectSQLite3, goose.DefaultTablename)
-	return goose.DialectCustom, "sqlite", []goose.ProviderOption{goose.WithStore(appliedOnce{versions})}, err
+	return goose.DialectCustom, "sqlite", []goose.ProviderOption{goose.WithStore(appliedMigrations{versions})}, err
 }
 
-// appliedOnce is the table of applied migrations. SQLite has no lock that lasts longer than a transaction, so two processes can begin the same
-// migration. appliedOnce lets the second one fail, so that its transaction is rolled back.
-type appliedOnce struct{ database.Store }
+// appliedMigrations is the table of applied migrations. SQLite has no lock that lasts longer than a transaction, so two processes can begin the same
+// migration. The method Insert then returns an error to the second process, and the transaction of this process is rolled back.
+type appliedMigrations struct{ database.Store }
 
 // Insert adds a migration in the transaction that has applied it. It returns an error if the table already has the migration.
-func (s appliedOnce) Insert(ctx context.Context, tx database.DBTxConn, req database.InsertRequest) error {
+func (s appliedMigrations) Insert(ctx context.Context, tx database.DBTxConn, req database.InsertRequest) error {
 	_, err := s.GetMigration(ctx, tx, req.Version)
 	switch {
 	case err == nil:

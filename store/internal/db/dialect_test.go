@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAppliedOnce_refusesAMigrationThatIsAlreadyApplied(t *testing.T) {
+func TestAppliedMigrations_refusesToInsertAMigrationTwice(t *testing.T) {
 	t.Parallel()
 	conn, err := sql.Open("sqlite", "file:"+t.TempDir()+"/versions.db")
 	require.NoError(t, err)
@@ -18,10 +18,10 @@ func TestAppliedOnce_refusesAMigrationThatIsAlreadyApplied(t *testing.T) {
 	versions, err := database.NewStore(database.DialectSQLite3, goose.DefaultTablename)
 	require.NoError(t, err)
 	require.NoError(t, versions.CreateVersionTable(t.Context(), conn))
-	once := appliedOnce{versions}
-	require.NoError(t, once.Insert(t.Context(), conn, database.InsertRequest{Version: 17}))
-	require.NoError(t, once.Insert(t.Context(), conn, database.InsertRequest{Version: 18}))
-	require.EqualError(t, once.Insert(t.Context(), conn, database.InsertRequest{Version: 18}), "another process has applied migration 18")
+	table := appliedMigrations{versions}
+	require.NoError(t, table.Insert(t.Context(), conn, database.InsertRequest{Version: 17}))
+	require.NoError(t, table.Insert(t.Context(), conn, database.InsertRequest{Version: 18}))
+	require.EqualError(t, table.Insert(t.Context(), conn, database.InsertRequest{Version: 18}), "another process has applied migration 18")
 	applied, err := versions.ListMigrations(t.Context(), conn)
 	require.NoError(t, err)
 	require.Len(t, applied, 2)

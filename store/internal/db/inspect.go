@@ -63,7 +63,7 @@ func (s watchedStatements) QueryContext(ctx context.Context, query string, args 
 func (s watchedStatements) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
 	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // this method returns no error: instead, the query runs with a context that was cancelled because of err
+		cancel(err) // with the cancelled context, the query is not run, and Row.Scan returns an error
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	ctx, span := startStatementSpan(ctx, s.engine, query)
@@ -92,7 +92,7 @@ func (p *watchedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (_ gorm.
 // GetDBConn returns the pool without inspection. GORM requires this method.
 func (p *watchedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// watchedTx is a transaction whose statements are watched. An Inspector that newTxInspector returned checks each statement.
+// watchedTx is a transaction that passes each statement to an Inspector before the statement runs. The function newTxInspector makes this Inspector.
 type watchedTx struct {
 	watchedStatements
 	tx  *sql.Tx

@@ -31,7 +31,7 @@ type OrgRows struct {
 	Rows    [][]any
 }
 
-// orgMark is a placeholder in the text of a statement. Exec and FindRows replace it by SQL text for the organisation of a row of the list.
+// orgMark is a placeholder in the text of a statement: see OrgRows. Before the statement runs, orgMark is replaced by listPart.org.
 const orgMark = "{org}"
 
 // Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id, and it has a row for each key.
@@ -60,11 +60,12 @@ func (l OrgRows) WithClause(tx *gorm.DB) (statement string, args []any) {
 
 // Exec runs a statement that can read the list l as a table with the name l.Name. The args are for the placeholders in the statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
-	return RunWrites(tx, l.ExecWrites(tx, statement, args...)...)
+	return RunWrites(tx, l.StatementsForExec(tx, statement, args...)...)
 }
 
-// ExecWrites returns the statements that Exec runs: on Citus one for each organisation in the list, otherwise a single statement.
-func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes []Write) {
+// StatementsForExec returns the statements that Exec runs. On Citus, this is one statement for each organisation in the list. On other engines, it is
+// a single statement.
+func (l OrgRows) StatementsForExec(tx *gorm.DB, statement string, args ...any) (writes []Write) {
 	for _, part := range l.splitForEngine(tx) {
 		writes = append(writes, part.completeStatement(tx, statement, args))
 	}
@@ -75,7 +76,7 @@ func (l OrgRows) ExecWrites(tx *gorm.DB, statement string, args ...any) (writes 
 // placeholders in the statement. An ORDER BY in the statement must begin with organisation_id, because on Citus the query runs once for each
 // organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
-	for _, w := range l.ExecWrites(tx, statement, args...) {
+	for _, w := range l.StatementsForExec(tx, statement, args...) {
 		var rows []T
 		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // Scan would format all parameters for the log, which takes long
 			return nil, err
@@ -88,7 +89,7 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 // FindColumns runs a query that can read the list l as a table with the name l.Name. The SELECT of the query must name the given columns in the same
 // order. FindColumns reads long results with less work than FindRows, because it uses no reflection.
 func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement string, args ...any) (found []R, err error) {
-	for _, w := range l.ExecWrites(tx, statement, args...) {
+	for _, w := range l.StatementsForExec(tx, statement, args...) {
 		if found, err = AppendRows(tx, found, columns, w.Statement, w.Args...); err != nil {
 			return nil, err
 		}
@@ -112,16 +113,16 @@ func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement str
 	return rows, err
 }
 
-// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The field org is the SQL
-// text for the organisation of a row: a placeholder for orgArg on Citus, and otherwise a column of the list.
+// listPart is a list of rows for which a statement runs once. The field org is the SQL text that replaces {org} in the statement. On Citus, a
+// listPart has the rows of one organisation, and org is a placeholder for orgArg. On other engines, it has all rows, and org is the name of a column.
 type listPart struct {
 	OrgRows
 	org    string
 	orgArg []any
 }
 
-// splitForEngine returns the parts of the list for which a statement runs once. On Citus, there is one part for each organisation, in the order of
-// their ids. Otherwise there is one part, the whole list.
+// splitForEngine divides the list into parts. A statement runs once for each part. On Citus, there is one part for each organisation, in the order of
+// the organisations' ids. On other engines, the whole list is the only part.
 func (l OrgRows) splitForEngine(tx *gorm.DB) (parts []listPart) {
 	if !IsSharded(tx) {
 		return []listPart{{OrgRows: l, org: l.Name + ".organisation_id"}}
@@ -189,15 +190,15 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". onConflict is the clause ON CONFLICT
-// of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
+// Insert inserts the given rows into a table, in the given order. Each column is a name and a type, such as "day date". The argument onConflict is
+// the clause ON CONFLICT of the statement, or "". On Citus, the rows of a distributed table are first sorted by organisation id.
 func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) error {
-	return RunWrites(tx, InsertWrites(tx, table, columns, rows, onConflict)...)
+	return RunWrites(tx, StatementsForInsert(tx, table, columns, rows, onConflict)...)
 }
 
 // InsertReturning inserts rows like Insert, and returns the rows that the clause RETURNING at the end of onConflict selects.
 func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (returned []T, err error) {
-	for _, w := range InsertWrites(tx, table, columns, rows, onConflict) {
+	for _, w := range StatementsForInsert(tx, table, columns, rows, onConflict) {
 		var some []T
 		if err := tx.Raw(w.Statement, w.Args...).Find(&some).Error; err != nil {
 			return nil, err
@@ -207,9 +208,10 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// InsertWrites returns the statements that Insert runs. Normally, this is one statement, which selects the rows from a list. On Citus, it is one
-// statement with VALUES for each organisation: Citus would store a list as a temporary result before it sends the rows to the shards.
-func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
+// StatementsForInsert returns the statements that Insert runs. Usually, this is one statement, which selects the rows from a list. On Citus, a
+// distributed table gets statements with VALUES for each organisation. Citus would store a list as a temporary result before it sends the rows to the
+// shards.
+func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
 	if !IsSharded(tx) || Tables[table].Class != Distributed {
@@ -240,11 +242,11 @@ func ColumnAssignments(listName string, columns []string) string {
 	return strings.Join(names, ", ")
 }
 
-// arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values. arraySQL
-// is the SQL text of an array, with %s in place of the type of its elements.
+// arraysQuery returns a PostgreSQL query whose result is the given rows. The query has one parameter for each column: an array of the column's
+// values. The argument arraySQL is the SQL text of an array, with %s in place of the element type.
 //
-// If arraySQL is a subquery, PostgreSQL does not know the length of the array and assumes a short array. So PostgreSQL looks up each row in an index
-// and keeps the order of the rows. If PostgreSQL knew that the array is long, it would read all rows of the joined table.
+// A caller can hide the length of the arrays from PostgreSQL: it passes a subquery as arraySQL. PostgreSQL then assumes short arrays, looks up each
+// row in an index, and keeps the order of the rows. For arrays that are known to be long, PostgreSQL would read the whole joined table.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {

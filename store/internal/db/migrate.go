@@ -77,7 +77,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			continue
 		}
 		// On SQLite, two processes can begin the same migration. The second one fails, tries again, and then finds that the migration is applied:
-		// see appliedOnce.
+		// see appliedMigrations.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}

@@ -51,7 +51,7 @@ func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		before := readCatalog(t, db)
-		storetest.NewOrgInAllTables(t, db)
+		storetest.CreateOrgWithData(t, db)
 		_, err := storetest.Migrations(t, db).DownTo(t.Context(), 0)
 		require.NoError(t, err)
 		left := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`
@@ -150,8 +150,8 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	})
 }
 
-// Before migration 8, all organisations that track a target share the handle in the target's row. The migration stores a handle in each subscription:
-// the handle in the link of the subscription's organisation. No source has confirmed this handle yet.
+// Before migration 8, all organisations that track a target share one handle, which is in the target's row. The migration gives each subscription its
+// own handle. It takes the handle from the link that the organisation tracks. No source has confirmed this handle yet.
 func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -216,8 +216,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUncheckedMigration is the number of the last migration that the test below does not check. Programs of that time refuse every newer schema, so
-// a check of these migrations would have no use.
+// lastUncheckedMigration is the number of the last migration that the test below does not check. Programs that are older than this migration refuse
+// every newer schema, so a newer schema cannot break them.
 const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.
@@ -272,7 +272,7 @@ func unsafeForOlderPrograms(statement string) string {
 	return statement
 }
 
-func TestUnsafeForOlderPrograms_allowsOnlyAdditions(t *testing.T) {
+func TestUnsafeForOlderPrograms_returnsUnsafeStatements(t *testing.T) {
 	t.Parallel()
 	for _, s := range upStatements("-- +goose Up\nCREATE TABLE a (id int NOT NULL); -- a table\nCREATE INDEX b ON a (id);\nDROP INDEX b;\nALTER TABLE a ADD COLUMN c int;\nALTER TABLE a ADD COLUMN d int NOT NULL DEFAULT 0;\n-- +goose Down\nDROP TABLE a;") {
 		require.Empty(t, unsafeForOlderPrograms(s), s)

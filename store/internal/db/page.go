@@ -113,8 +113,8 @@ func SortByCount(table string) SortColumn {
 	return c
 }
 
-// deepOffset is the smallest offset that the method seekPosition replaces by a position. With a smaller offset, it is faster to let the database
-// skip the rows than to run a statement that finds the position.
+// deepOffset is the smallest offset for which seekPosition runs a statement that finds the position of the window. With a smaller offset, the
+// database skips the rows before the window, because this is faster for few rows.
 const deepOffset = 200
 
 // reversed returns the opposite order.
@@ -123,12 +123,12 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of the window w by a position: the position of the last row before the window. It finds this row in the index
-// alone. With the offset, the database would read all rows before the window completely.
+// seekPosition replaces a large offset of the window w by the position of the last row before the window. It finds this row in the index. With the
+// offset, the database would read all columns of the rows before the window.
 //
-// The argument total is the number of rows of the list. If the window begins in the second half of the list, it is faster to count from the end.
-// seekPosition does so only if isUnchanged returns true, because rows may have been added or removed since total was read. If isUnchanged is nil,
-// seekPosition counts from the start.
+// The argument total is the number of rows of the list. In the second half of the list, it is faster to count from the end, but total may be
+// outdated. So isUnchanged must return true if no row was added or removed since total was read. If isUnchanged returns false or is nil, seekPosition
+// counts from the start.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -192,10 +192,10 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 // eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the window
 // still lacks. readPart returns the number of rows that it has read.
 //
-// Rows with NULL come last in every list. In these cases, a second statement reads them:
+// In every list, the rows with NULL come last. A second statement is needed for these rows in two cases:
 //
-//   - The list is ascending. The database then reads the index from its end, where the rows with NULL are.
-//   - The window begins after a position. The condition for this position leaves out all rows with NULL.
+//   - The list is ascending. The index has the rows with NULL at the wrong end, so the first statement leaves them out.
+//   - The window begins after a position. No row with NULL fulfils the condition that the first statement has for this position.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)

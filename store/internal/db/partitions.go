@@ -22,8 +22,8 @@ type DayRange struct {
 	Partition bool
 }
 
-// DayRanges returns ranges that contain the points of all days before the given day, the oldest range first. With monthly partitions, it
-// leaves out the month that contains the given day and all later months.
+// DayRanges returns the ranges of days before the given day, the oldest range first. With monthly partitions, each range is a whole month that has a
+// partition and ends before the given day. Without partitions, one range has all days before the given day.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	if !d.dialect.hasPartitions() {
 		return []DayRange{{Before: before}}, nil
@@ -117,7 +117,7 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := check(tx); err != nil {
 			return err
 		}
-		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers of the API, because histories then have computed points for the dropped days
+		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // after the drop, the API returns computed points for the days of this month
 			return err
 		}
 		return tx.Exec("DROP TABLE " + partition).Error

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Column is a column that a list reads. The function Set copies the value with the index i from row to a field of r.
+// Column is a column that a list reads. The function Set gets a row of the database, and copies the value at the index i to a field of *r.
 type Column[R any] struct {
 	Name string // name of the column, such as "title"
 	Set  func(r *R, row *Values, i int)
@@ -35,8 +35,8 @@ type ListSpec[R any] struct {
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
-	// Expected, if set, returns for how many rows ReadList allocates memory. ReadList calls it after it has run the statement in Before. If
-	// Expected is nil, ReadList uses Total.
+	// Expected, if set, returns the expected number of rows. ReadList allocates memory for this number of rows. It calls Expected after the statement
+	// in Before has run. If Expected is nil, ReadList uses Total.
 	Expected func() int64
 	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
 	// end of a long list take longer to read.
@@ -61,8 +61,8 @@ type List[R any] struct {
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
 	// Start is the position after which the window begins. It is nil if the window was found by its offset, or if ListSpec.Sequence is set.
 	Start *Position
-	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is for the fields that ListSpec.Complete has set: in JSON, these fields
-	// have at most this many bytes.
+	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is the maximum size of the fields that ListSpec.Complete has set, in
+	// bytes of JSON.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
@@ -70,12 +70,11 @@ type List[R any] struct {
 	id     func(*R) uuid.UUID
 	more   bool // the list has rows after the window
 
-	// These fields are set if rows are passed to ListSpec.Each: the number of passed rows, the current row, and the ordering value and id of the
-	// last passed row.
-	passed  int
-	present R
-	lastKey sortKey
-	lastID  uuid.UUID
+	// The other fields are set if the rows are passed to ListSpec.Each.
+	passed  int       // number of rows that were passed
+	present R         // the row that is passed at present
+	lastKey sortKey   // value of the ordering column in the last row that was passed
+	lastID  uuid.UUID // id of the last row that was passed
 }
 
 // Count returns the number of rows in the window. Rows that were passed to ListSpec.Each count too.
@@ -136,7 +135,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 			}
 			begun = true
 			if complete != nil {
-				return l.passRowToEach(row, spec, complete, w.Limit)
+				return l.passRowToCallback(row, spec, complete, w.Limit)
 			}
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
@@ -169,9 +168,9 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	return err
 }
 
-// passRowToEach completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
-// more rows.
-func (l *List[R]) passRowToEach(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+// passRowToCallback completes the row that was read and passes it to the callback spec.Each. The argument `limit` is the maximum number of rows. When
+// this number is reached, passRowToCallback sets l.more to true and returns ErrEnough.
+func (l *List[R]) passRowToCallback(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
 	if l.passed == limit {
 		l.more = true
 		return ErrEnough

@@ -33,7 +33,7 @@ var ErrReplica = errors.New("the replica cannot answer")
 var (
 	// errBehind reports that the replica has not yet applied the version of the organisation's data that the read needs.
 	errBehind = errors.New("the replica has not yet applied the last change of the organisation")
-	// errPromoted reports that the server accepts writes of its own. Such a server no longer gets the changes of the primary.
+	// errPromoted reports that the server was promoted from a replica to a primary. It no longer gets the changes of the old primary.
 	errPromoted = errors.New("the server is no longer a replica")
 )
 
@@ -46,7 +46,7 @@ type replica struct {
 	answered, behind, failed atomic.Int64 // numbers of reads: answered by the replica, failed with errBehind, and failed with another error
 	away                     atomic.Bool  // the replica did not answer, and all reads go to the primary
 	probes                   sync.WaitGroup
-	stop                     context.CancelFunc // ends the checks of a replica that did not answer
+	stop                     context.CancelFunc // stops the goroutines in `probes`, which check whether the replica answers again
 	running                  context.Context    //nolint:containedctx // ends when the DB is closed
 }
 
@@ -125,7 +125,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // together. It returns an ErrReplica if the replica cannot answer. In this case, the functions of the statements may already have been called
 // for some rows.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // stays errBehind if replicaCheck returns no row: the replica lacks the organisation
+	check := errBehind // replicaCheck returns no row if the replica does not have the organisation yet; the error is then errBehind
 	var stopped error  // the error that the function of a statement returned for a row
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {

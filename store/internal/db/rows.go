@@ -56,16 +56,16 @@ func (b *arena[T]) storeValue(value T) *T {
 	return &b.block[len(b.block)-1]
 }
 
-// storeOptional stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
-func storeOptional[T any](b *arena[T], value T, known bool) *T {
+// storeIfKnown stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
+func storeIfKnown[T any](b *arena[T], value T, known bool) *T {
 	if !known {
 		return nil
 	}
 	return b.storeValue(value)
 }
 
-// reuseMemory lets the values reuse the memory of the present row for the next row. Texts and pointers that the methods return are then valid
-// only until the next row is read.
+// reuseMemory allows the next row to overwrite the present row in memory. Texts and pointers that the methods of Values return are then valid only
+// until the next row is read.
 func (v *Values) reuseMemory() {
 	v.reusesMemory = true
 	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
@@ -75,37 +75,37 @@ func (v *Values) reuseMemory() {
 // OptionalInt returns a pointer to the integer in column i, or nil for NULL.
 func (v *Values) OptionalInt(i int) *int64 {
 	n, ok := v.Int(i)
-	return storeOptional(&v.integers, n, ok)
+	return storeIfKnown(&v.integers, n, ok)
 }
 
 // OptionalInstant returns a pointer to the time in column i, or nil for NULL.
 func (v *Values) OptionalInstant(i int) *Instant {
 	n, ok := v.Int(i)
-	return storeOptional(&v.instants, Instant(n), ok)
+	return storeIfKnown(&v.instants, Instant(n), ok)
 }
 
 // OptionalFloat returns a pointer to the floating-point number in column i, or nil for NULL.
 func (v *Values) OptionalFloat(i int) *float64 {
 	n, ok := v.Float(i)
-	return storeOptional(&v.floats, n, ok)
+	return storeIfKnown(&v.floats, n, ok)
 }
 
 // OptionalUUID returns a pointer to the id in column i, or nil for NULL.
 func (v *Values) OptionalUUID(i int) *uuid.UUID {
 	id, ok := v.UUID(i)
-	return storeOptional(&v.ids, id, ok)
+	return storeIfKnown(&v.ids, id, ok)
 }
 
 // OptionalDate returns a pointer to the day in column i, or nil for NULL.
 func (v *Values) OptionalDate(i int) *Date {
 	d, ok := v.Date(i)
-	return storeOptional(&v.dates, d, ok)
+	return storeIfKnown(&v.dates, d, ok)
 }
 
 // OptionalText returns a pointer to the text in column i, or nil for NULL.
 func (v *Values) OptionalText(i int) *string {
 	s, ok := v.Text(i)
-	return storeOptional(&v.strings, s, ok)
+	return storeIfKnown(&v.strings, s, ok)
 }
 
 // postgresEpoch is the day 2000-01-01, from which PostgreSQL counts days.
@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType panics if the value in column i is neither NULL nor of the type that the caller expects. The caller sets hasType to true if the value
-// has this type. requireType returns hasType, so the result is false for NULL.
+// requireType returns hasType, which the caller sets to true if the value in column i has the expected type. If hasType is false and the value is not
+// NULL, requireType panics. So the result is false only for NULL.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
@@ -286,8 +286,9 @@ func (v *Values) requireType(i int, hasType bool) bool {
 type Select struct {
 	Query *gorm.DB // the SELECT as a GORM query that is not part of a transaction; nil if StaticQuery.Select made the SELECT
 	Each  func(*Values) error
-	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, with few other rows between them. PostgreSQL then keeps one
-	// plan that reads the rows from this index. Otherwise it may plan each call, which takes as long as reading 100 rows.
+	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, and few other rows. PostgreSQL then uses the same plan for
+	// all calls: it reads the rows from this index. If InIndexOrder is false, PostgreSQL may make a new plan for each call. Planning takes as long as
+	// reading 100 rows.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
@@ -439,7 +440,7 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []s
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // returns the connection to the pool
+	defer func() { _ = conn.Close() }() // gives the connection back to the pool
 	return conn.Raw(func(c any) error {
 		direct := c.(*stdlib.Conn).Conn()
 		inIndexOrder := slices.ContainsFunc(statements, func(s statement) bool { return s.inIndexOrder })

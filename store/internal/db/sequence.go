@@ -38,7 +38,7 @@ func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Or
 		return nil, fmt.Errorf("the list cannot be ordered by %q", o.Column)
 	}
 	s := &Sequence{column: c, order: o}
-	// The rows are sorted here and not by the database, so that the database can stop after limit rows.
+	// The database does not sort the rows, so that it can stop early if there are too many rows. The rows are sorted below.
 	err := d.EachRow(ctx, q.Select(c.expression+", "+c.id).Limit(limit+1), func(row *Values) error {
 		if len(s.rows) == limit {
 			return ErrTooManyRows

@@ -48,7 +48,7 @@ var kinds = map[string]Kind{
 // referredTables are the tables to which foreign keys of other tables refer. Each of them comes after the tables to which it refers.
 var referredTables = []string{"organisations", "accounts", "videos", "collections"}
 
-// StoredTable is a table of the database with its columns, ordered by name.
+// StoredTable is a table of the database. Its columns are ordered by name.
 type StoredTable struct {
 	Name    string
 	Columns []StoredColumn
@@ -151,7 +151,7 @@ func (c StoredColumn) ToInsertable(value any) (any, error) {
 	return value, nil
 }
 
-// Snapshot reads tables as they were at one moment, whatever other transactions write in the meantime.
+// Snapshot reads tables as they were at one moment. It does not see what other transactions write after this moment.
 type Snapshot struct {
 	dialect dialect
 	each    func(ctx context.Context, query string, f func(*Values) error) error

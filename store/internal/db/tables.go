@@ -78,7 +78,7 @@ const (
 	collectorRetention = 10 * time.Second
 )
 
-// Tables is a map from the name of each table of the schema to its description. A test fails if a table is missing here or has no bound.
+// Tables describes each table of the schema. The key is the table's name. A test fails if a table is missing here, or if the field Bound is not set.
 var Tables = map[string]Table{
 	"organisations": {Class: Reference, Bound: ByInstallation},
 	"api_tokens":    {Class: Reference, Bound: ByTime, Retention: tokenRetention},

@@ -15,7 +15,7 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 // Time returns the instant as a time.Time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// Add returns the instant that is the duration d later than i.
+// Add returns the instant i + d. The result is later than i if d is positive.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d.Microseconds()) }
 
 // Sub returns the duration i - o, which is positive if i is later than o.

@@ -1,5 +1,5 @@
 # Generated from openapi.yaml by gen/sdk. Do not edit.
-"""The types of requests and responses. All times are texts in the form of RFC 3339, and all days of the form YYYY-MM-DD."""
+"""The types of requests and responses. All times are strings in the format of RFC 3339. All days are strings in the format YYYY-MM-DD."""
 
 from __future__ import annotations
 
