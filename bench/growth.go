@@ -10,26 +10,27 @@ func growthCases(b *bench) []benchCase {
 	add := func(name string, of func(o *organisation) step) {
 		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, large versus small organisation", name), goal: 1.5, measured: of(large), limit: of(small)})
 	}
-	gets := func(name, path string) {
-		add(name, func(o *organisation) step { return repeatedStep(5, b.newGetStep(o, sameInEachRound(path))) })
+	gets := func(name, request string) {
+		add(name, func(o *organisation) step { return repeatedStep(5, b.newGetStep(o, sameInEachRound(request))) })
 	}
-	page := func(name string, of func(o *organisation) int) {
-		add(name, func(o *organisation) step {
-			return repeatedStep(5, b.newGetStep(o, sameInEachRound(fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), of(o)))))
-		})
+	path := func(page int) string {
+		return fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), page)
 	}
 	gets("100 videos by created_at", orderedListing("created_at", 100).path())
 	gets("100 videos by latest_views", orderedListing("latest_views", 100).path())
 	for _, l := range filteredListings(100) {
 		gets("100 "+l.name, l.path())
 	}
-	page("last page of a list", func(o *organisation) int { return o.videos / 100 })
-	page("middle page of a list", func(o *organisation) int { return o.videos / 200 })
+	add("last page of a list after a change", func(o *organisation) step { return repeatedStep(5, b.newFirstGetStep(o, path(o.videos/100))) })
+	add("middle page of a list after a change", func(o *organisation) step { return repeatedStep(5, b.newFirstGetStep(o, path(o.videos/200))) })
+	add("middle page of a list again", func(o *organisation) step {
+		return repeatedStep(5, b.newGetStep(o, sameInEachRound(path(o.videos/200))))
+	})
 	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatedStep(50, b.newGetStep(o, oneVideoPath(o))) })
 	for _, days := range []int{readDays, 30} {
 		add(fmt.Sprintf("history of a video, %d days", days), func(o *organisation) step {
-			path, _ := videoHistoryPathAndQuery(o, days)
-			return repeatedStep(20, b.newGetStep(o, path))
+			history, _ := videoHistoryPathAndQuery(o, days)
+			return repeatedStep(20, b.newGetStep(o, history))
 		})
 	}
 	gets("history of all videos, 30 days", organisationHistoryPath())

@@ -91,15 +91,16 @@ func videoListCases(b *bench) []benchCase {
 	}
 	hundred := orderedListing("created_at", 100)
 	first := b.newListStep(hundred)
-	at := func(page int) step {
-		l := hundred
-		l.query += fmt.Sprint("&page=", page)
-		return b.newListStep(l)
+	at := func(page int) string { return fmt.Sprintf("%s&page=%d", hundred.path(), page) }
+	firstGet := func(page int) step { return repeatedStep(hundred.repetitions(), b.newFirstGetStep(o, at(page))) }
+	repeatedGet := func(page int) step {
+		return repeatedStep(hundred.repetitions(), b.newGetStep(o, sameInEachRound(at(page))))
 	}
 	var cursor string
 	return append(out,
-		benchCase{group: "Pages", name: "middle page, compared with the first (100 videos a page)", goal: 10, measured: at(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "last page, compared with the first (100 videos a page)", goal: 1.5, measured: at(o.videos / 100), limit: first},
+		benchCase{group: "Pages", name: "middle page after a change, compared with the first (100 videos a page)", goal: 10, measured: firstGet(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "middle page again, compared with the first (100 videos a page)", goal: 1.5, measured: repeatedGet(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "last page after a change, compared with the first (100 videos a page)", goal: 1.5, measured: firstGet(o.videos / 100), limit: first},
 		benchCase{group: "Pages", name: "page after a cursor, compared with the first (100 videos a page)", goal: 1.5, limit: first,
 			measured: repeatedStep(hundred.repetitions(), b.newGetStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {

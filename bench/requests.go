@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // sendAs sends a request with the token of an organisation to the server of an instance. It treats the response as send does.
@@ -63,6 +64,24 @@ func (b *bench) newGetStep(o *organisation, path func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		return b.sendAs(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})
+}
+
+// newFirstGetStep returns a step like newGetStep. For each request, the organisation's data have another version, so that the server has nothing in
+// memory about the version, as after a change of the data. Setting the versions is not measured.
+func (b *bench) newFirstGetStep(o *organisation, path string) step {
+	get := b.newGetStep(o, sameInEachRound(path))
+	return func(ctx context.Context, round int) (took time.Duration, err error) {
+		b.versions++
+		const raise = "UPDATE organisation_totals SET version = version + $2 WHERE organisation_id = $1"
+		if _, err := b.db.Exec(ctx, raise, o.id, b.versions); err != nil {
+			return 0, err
+		}
+		if took, err = get(ctx, round); err != nil {
+			return 0, err
+		}
+		_, err = b.db.Exec(ctx, raise, o.id, -b.versions) // other cases find their pages in memory again
+		return took, err
+	}
 }
 
 // getJSON sends a GET request for an organisation, and decodes the JSON of the response into the value to which result points.
