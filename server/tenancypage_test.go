@@ -86,7 +86,7 @@ func (r *probeReport) formatPage(duration time.Duration, machine string) string 
 			*tenancyProbes, formatThousands(9000)),
 		"## SQL statements from which one condition was removed",
 		"A test removes one condition on the organisation from an SQL statement of the store, and repeats this for every such condition. " +
-			"A check inspects every SQL statement in all tests, and must refuse each changed statement. The test is\n`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`, and the check is `storetest.CheckStatement`. " +
+			"The function `storetest.CheckStatement` must refuse each statement that the test has changed in this way. In all tests, the same function also checks the unchanged statements.\nThe test is `TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`. " +
 			"[The list of statements](statements.md) has the counts.",
 	} {
 		b.WriteString("\n" + paragraph + "\n")

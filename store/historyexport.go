@@ -65,9 +65,8 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns the stored points of videos, with the video's id as the key. It leaves out days before firstDay, and points that were
-// fetched before `since` or after `until`. The points of a video are ordered by day, the oldest first. Their quality is not set, and their sources
-// can have the mark for rounded counts.
+// storedPointsOf returns a map from the ids of videos to their stored points, ordered by day, the oldest first. It leaves out points before firstDay,
+// and points that were fetched before `since` or after `until`. The quality of a point is QualityRounded or QualityMeasured.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
@@ -79,6 +78,10 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay d
 		map[string]any{"org": o.id, "videos": ids, "from": firstDay, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		p, video := readPoint(row), row.ID(MetricCount+3)
+		p.Quality = QualityMeasured
+		if p.removeRoundingMark() {
+			p.Quality = QualityRounded
+		}
 		points[video] = appendPoint(points[video], p)
 		return nil
 	})

@@ -147,7 +147,7 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 		}
 		fresh := idempotencyRow{OrganisationID: o.id, Operation: operation, Key: key, Fingerprint: fingerprint, EffectID: db.NewID(),
 			CreatedAt: now, StartedAt: now, Bytes: idempotencyRowBytes + 2*int64(len(key))}
-		reserved, err := reserveKeyBytes(tx, o.id, fresh.Bytes)
+		reserved, err := reserveBytesForKey(tx, o.id, fresh.Bytes)
 		if err != nil {
 			return err
 		}
@@ -237,9 +237,9 @@ func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, 0)
 }
 
-// reserveKeyBytes adds n bytes to the total size of the organisation's keys and locks the row of the total. If the total would exceed
+// reserveBytesForKey adds n bytes to the total size of the organisation's keys and locks the row of the total. If the total would exceed
 // IdempotencyLimit, it changes nothing and returns false.
-func reserveKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
+func reserveBytesForKey(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
 	var sum []int64
 	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
 ON CONFLICT (organisation_id) DO UPDATE SET bytes = idempotency_usage.bytes + excluded.bytes

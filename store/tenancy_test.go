@@ -198,7 +198,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					require.Error(t, storetest.CheckStatement(m.Text), "the guard must refuse a statement that lacks a %s: %s", m.Removed, m.Text)
 				}
 			}
-			require.Greater(t, mutants, len(statements)/2, "storetest.Mutants must return enough statements without a condition")
+			require.Greater(t, mutants, len(statements)/2, "the number of mutants must be more than half the number of statements")
 		})
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requestSpec is a request of the organisation that sends as many requests as its rate limits allow.
+// requestSpec describes one HTTP request that a customer sends to the server.
 type requestSpec struct {
 	method, path, body string
 	keyed              bool // whether the request has an Idempotency-Key header
@@ -22,7 +22,7 @@ type requestSpec struct {
 	onSuccess func(body []byte)
 }
 
-// customer is the organisation that sends as many requests as its rate limits allow. It knows the ids and links of its videos and
+// customer is a test organisation that uses its full rate limits. It has the ids that its requests need, such as the ids of its videos and
 // collections.
 type customer struct {
 	*stack

@@ -53,8 +53,8 @@ type Result struct {
 	Failed *Failure
 }
 
-// UnansweredResult returns the result for a target whose call failed after another call for the batch was answered. err is the error of the
-// failed call.
+// UnansweredResult returns the result for a target that got no answer because a call failed. Earlier calls for the same batch were answered.
+// err is the error of the call that failed.
 func UnansweredResult(t Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)

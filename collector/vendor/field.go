@@ -386,7 +386,7 @@ func matchesAnyElement(list gjson.Result, match func(gjson.Result) bool) (found 
 	return found
 }
 
-// acceptsAsTrue returns true if OneOf contains the text of the JSON value. The value then means true.
+// acceptsAsTrue returns true if OneOf contains the text of the JSON value. OneOf lists the texts that stand for the boolean "true".
 func (a Alternative) acceptsAsTrue(v gjson.Result) bool {
 	text, ok := scalarText(v)
 	return ok && slices.Contains(a.OneOf, text)

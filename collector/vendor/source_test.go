@@ -309,7 +309,7 @@ func TestFormsOfFetchableTargets_includesTargetsOfAllVendorCalls(t *testing.T) {
 		require.NoError(t, err)
 		forms := source.FormsOfFetchableTargets([]source.Source{newSource(t, name, "", nil)})
 		for _, c := range config.Calls {
-			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "the forms must include the targets of each call of the vendor %s: platform %s, kind %s", name, c.Platform, c.Kind)
+			require.Contains(t, forms, queue.Form{Platform: c.Platform, Kind: c.Kind, ByHandle: true}, "the vendor %s can fetch targets with the platform %s and the kind %s, so FormsOfFetchableTargets must return a form for them", name, c.Platform, c.Kind)
 		}
 	}
 }

@@ -82,10 +82,10 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// The imported point belongs to an old week. The import skips the point if the week already has a stored daily point, or a weekly point that
-		// retention made. If an earlier import made the weekly point, only points of later days are added.
+		// The stored point s and the imported point p are in the same old week. If s is a daily point, or was not imported, p is not stored.
 		case !s.Weekly || !s.isImported():
 			return PointKept
+		// An earlier import stored the weekly point s. Its day is later than the day of p.
 		case day < s.Day:
 			return PointFolded
 		}

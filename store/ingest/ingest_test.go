@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -83,6 +84,15 @@ func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
 				require.Equal(t, "test", *p.Source)
 			}
 		}
+		exported, err := o.ListPoints(t.Context(), store.PointsQuery{Until: math.MaxInt64, Window: store.Window{Limit: 10}})
+		require.NoError(t, err)
+		require.Len(t, exported.Rows, 1)
+		for i, p := range exported.Rows[0].Points {
+			rounded := i == 1 || i == 2
+			require.Equal(t, map[bool]store.Quality{true: store.QualityRounded, false: store.QualityMeasured}[rounded], p.Quality, "the exported point of %s", p.Day)
+			require.Equal(t, "test", *p.Source)
+		}
+		require.Len(t, exported.Rows[0].Points, 5)
 	})
 }
 

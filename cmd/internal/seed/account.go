@@ -230,8 +230,8 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// refusal returns how the latest fetches of a deleted or private video were refused. It returns nil for other videos, and for a video that has a
-// point of today or no points.
+// refusal returns the latest refusal of the fetches of a deleted or private video. It returns nil if the video is neither deleted nor private, if
+// the video has no points, or if its last point is of today.
 func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.FetchRefusal {
 	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
 		return nil

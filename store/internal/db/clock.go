@@ -69,8 +69,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns a clockState that the caller can write to the database. The caller must first set clockState.SeenAt to the present time. If
-// clockState.Name is "", the caller must not write the state. If the clock may be wrong, clockCondition also returns a *ClockError.
+// clockCondition returns a row for the table clock_state. If the clock may be wrong, it also returns a *ClockError. If the row's Name is "", there is
+// nothing to write. A caller that writes the row must set SeenAt to the present time before the write.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
