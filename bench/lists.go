@@ -98,10 +98,10 @@ func videoListCases(b *bench) []benchCase {
 	}
 	var cursor string
 	return append(out,
-		benchCase{group: "Pages", name: "middle page after a change, compared with the first (100 videos a page)", goal: 10, measured: firstGet(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "middle page again, compared with the first (100 videos a page)", goal: 1.5, measured: repeatedGet(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "last page after a change, compared with the first (100 videos a page)", goal: 1.5, measured: firstGet(o.videos / 100), limit: first},
-		benchCase{group: "Pages", name: "page after a cursor, compared with the first (100 videos a page)", goal: 1.5, limit: first,
+		benchCase{group: "Pages", name: "middle page after a change, compared with the first page", goal: 10, measured: firstGet(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "middle page again, compared with the first page", goal: 1.5, measured: repeatedGet(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "last page after a change, compared with the first page", goal: 1.5, measured: firstGet(o.videos / 100), limit: first},
+		benchCase{group: "Pages", name: "page after a cursor, compared with the first page", goal: 1.5, limit: first,
 			measured: repeatedStep(hundred.repetitions(), b.newGetStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
