@@ -34,8 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases returns the cases for bulk requests, which track many links with one request. New links are compared with COPY of the rows that the
-// request creates. Links that are tracked already are compared with new links.
+// bulkCases returns the two cases for bulk requests. In the first case, the links are new, and the request is compared with an SQL COPY of
+// the same rows. In the second case, the links are tracked already, and the request is compared with a request for new links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
@@ -57,7 +57,7 @@ func (b *bench) newTrackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 
-// trackBulk sends one bulk request, which tracks the links of a series for one round. bulkIDs returns the video ids in these links.
+// trackBulk sends one bulk request. The request has one link for each video id that bulkIDs returns.
 func (b *bench) trackBulk(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

@@ -30,7 +30,7 @@ type bench struct {
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
 	bulkSmall *organisation // organisation for requests that track links; it has a tenth as many videos as pg.changed
 
-	versions int64 // number of versions that newFirstGetStep has set
+	versions int64 // how many times steps of newFirstGetStep have raised the version of an organisation's data
 }
 
 const (

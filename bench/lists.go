@@ -65,8 +65,8 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// videoListCases returns the cases that request pages of lists of videos. Each case compares one page with COPY of the same rows, with the
-// same page ordered by created_at, or with the first page of the list.
+// videoListCases returns the cases that request one page of a list of videos. Each case compares this request with one of these: an SQL COPY
+// of the same rows, a request with order_by=created_at, or a request for the first page of the list.
 func videoListCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase is one comparison of the benchmark: the time of a measured step is divided by the time of another step, which is called the
-// limit. Both times include the whole work from the caller's point of view.
+// benchCase is one comparison of the benchmark: the time of the step "measured" is divided by the time of the step "limit". Both times are
+// measured in the client, from the start of the work to its end.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of the two times

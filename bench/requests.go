@@ -66,8 +66,8 @@ func (b *bench) newGetStep(o *organisation, path func(round int) string) step {
 	})
 }
 
-// newFirstGetStep returns a step like newGetStep. For each request, the organisation's data have another version, so that the server has nothing in
-// memory about the version, as after a change of the data. Setting the versions is not measured.
+// newFirstGetStep returns a step that sends a GET request. Before the request, the step raises the version of the organisation's data, so
+// that the server cannot use results that it has in memory. After the request, the step restores the version. Only the request is measured.
 func (b *bench) newFirstGetStep(o *organisation, path string) step {
 	get := b.newGetStep(o, sameInEachRound(path))
 	return func(ctx context.Context, round int) (took time.Duration, err error) {
@@ -79,7 +79,7 @@ func (b *bench) newFirstGetStep(o *organisation, path string) step {
 		if took, err = get(ctx, round); err != nil {
 			return 0, err
 		}
-		_, err = b.db.Exec(ctx, raise, o.id, -b.versions) // other cases find their pages in memory again
+		_, err = b.db.Exec(ctx, raise, o.id, -b.versions) // restore the version, so that the server can answer the requests of other cases from memory
 		return took, err
 	}
 }

@@ -17,8 +17,8 @@ import (
 // numbers. The attempt is stored as JSON in queue.Target.Answers.
 type attempt struct {
 	Running bool `json:"running,omitempty"` // true while another source has to be asked
-	// Answers contains the answers of the sources that returned no numbers. After the attempt has ended, it contains only the answers of
-	// sources that the next fetch skips.
+	// Answers has an entry for each source that returned no numbers. When the attempt ends, only the entries for sources that the next fetch
+	// skips are kept.
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
 	// only.

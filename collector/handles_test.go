@@ -84,7 +84,8 @@ func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // if shares are stored, the views can come from the account's insights and differ from the public views
+	// If the video has a number of shares, its views may come from the insights of its account. These views can differ from the public views.
+	if v.LatestShares == nil {
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)

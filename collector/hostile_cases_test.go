@@ -25,8 +25,8 @@ type scenario struct {
 	// missingCounts has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
 	missingCounts []string
 	onlyIf        func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
-	// If bothKnown is true, the platform changes its answers about the videos "known" and "unaffected". If bothKnown is false, the platform
-	// changes its answers about "known" and "unfetched". See outcomes.
+	// The platform changes its answers about two of the three videos (see affectsVideo). If bothKnown is true, both videos were fetched
+	// before. If bothKnown is false, only one of them was fetched before.
 	bothKnown  bool
 	otherCalls bool          // if true, answers about videos stay unchanged, and other answers are changed, such as an answer with an access token
 	timeout    time.Duration // timeout of a call; 0 means ten seconds

@@ -179,8 +179,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// maySwap returns true if the generator may swap the values of two JSON members. Either neither member is a count, or both are counts and
-// one of them is the views. The collector cannot detect a swap of two other counts, such as likes and comments.
+// maySwap returns true if the generator may swap the values of two JSON members: the views and another count, or two members that are not
+// counts. Two other counts, such as likes and comments, are not swapped, because the collector cannot detect such a swap.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {

@@ -49,10 +49,10 @@ type hostileTest struct {
 type tampering struct {
 	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
-	tamperedIDs    []string // the changed answers are about these videos (ids) or accounts (ids and handles)
+	tamperedIDs    []string // ids of videos, or ids and handles of accounts; answers about them are changed if otherCalls is false
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, answers about tamperedIDs stay unchanged, and other answers are changed, such as an answer with an access token
+	otherCalls     bool     // if true, only answers that are not about tamperedIDs are changed, such as an answer with an access token
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
@@ -149,8 +149,8 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// appliesTo returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If
-// tampering.listsOnly is true, only ids in listedIDs are considered.
+// appliesTo returns true if the request or the unchanged answer contains an id in tamperedIDs, or if the unchanged answer contains an id in
+// listedIDs. If listsOnly is true, the ids in tamperedIDs are ignored.
 func (b *tampering) appliesTo(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
@@ -187,7 +187,7 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // class of each target's last result that had no counts; the key is the external id
+	classes map[string]string // maps the external id of a target to the class in the last message "no numbers stored for the target"
 	// failures maps the detail text of a failed call to the class of the failure. The entry for "" is the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder
@@ -224,8 +224,8 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// findClasses reads two classes from the log. The first is the class of the target's last answer without counts. The second is the class of
-// the last failed call that has logged the given detail text.
+// findClasses returns the class that was recorded for the target with the given id, and the class that was recorded for failed calls with the
+// given detail text.
 func (s *outcomeLog) findClasses(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ const (
 	duplicateMark = "reeltally-twice:"
 )
 
-// rawText returns a string that response.encode writes as the given text without quotes, for example as an invalid number.
+// rawText marks the text, so that response.encode writes it without quotes. A test can thus send a number that is too large, such as 1e308.
 func rawText(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
 // encode sets the body of the answer to the JSON text of a value.

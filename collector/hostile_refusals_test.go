@@ -30,7 +30,7 @@ func hostileTextScenarios() []scenario {
 		{name: "invalid UTF-8 in the title", tamper: withText(rawText("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
 		{name: "bidirectional control characters in the title", tamper: withText("\u202e\u2066abc"), want: allOK},
 		{name: "a title of 200,000 characters", tamper: withText(strings.Repeat("long ", 40_000)), want: allOK},
-		// YouTube's method for counts (the source "youtube counts") returns no titles, so the scenario does not change its answers.
+		// The answers of the source "youtube counts" contain no titles, so the scenario does not change these answers.
 		{name: "a title of ten megabytes", tamper: withText(strings.Repeat("A", 10<<20)), want: allFail,
 			wantBySource: map[string]outcomes{"youtube counts": allOK}, alsoCorrect: map[string]outcomes{"youtube": {"ok", "temporary", "ok"}}},
 		{name: "a spreadsheet formula in the title", tamper: withText(`=HYPERLINK("http://evil.example")`), want: allOK},

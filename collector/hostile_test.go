@@ -195,8 +195,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	r.t.Helper()
 	at := r.target(index)
 	said := at.detail
-	if at.attempts == 0 { // if no failed attempt is counted, the stored detail is not about the video
-		said = ""
+	if at.attempts == 0 {
+		said = "" // no failed attempt is counted, so findClasses must find the last failed call of any target
 	}
 	class, failure := r.logged.findClasses(r.videos[index].ID, said)
 	switch {

@@ -114,7 +114,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		return o
 	case r.Facts != nil:
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
-			o.Handle = *confirmed // the confirmed handle is also stored if only counts were requested
+			o.Handle = *confirmed // store the confirmed handle even if only counts were requested
 		}
 		o.Facts = removeAuthor(t, r.Facts)
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil

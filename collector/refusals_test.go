@@ -347,8 +347,8 @@ func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 	}
 }
 
-// The source has already refused three other targets, so the refusal of a whole batch would pause it. But an answer that is too large is
-// not a refusal: it only makes the collector request each half of the batch.
+// The source has already refused three other targets, so one more refusal would pause the source. An answer that is too large does not count
+// as a refusal. After such an answer, the collector requests each half of the batch.
 //
 // Requirements in docs/coverage.md: 11.12-07
 func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {

@@ -54,7 +54,7 @@ func TestContract_hasTestInEveryRow(t *testing.T) {
 	require.Equal(t, contractRows, point)
 }
 
-// link matches the target of a Markdown link to a file of the repository.
+// link matches the second half of a Markdown link to a file, such as "](glossary.md#terms)". The first group is the path of the file.
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
 // TestDocuments_areLinkedAndHaveValidLinks checks that README.md links every document, and that the target of every link exists.

@@ -148,8 +148,8 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets bulkEntry.item of each accepted entry. trackedItems has one item for each accepted entry, in the same order. Entries with
-// the same item are merged into one entry, which the returned plan counts once.
+// assignItems sets bulkEntry.item of each accepted entry. trackedItems has one item for each accepted entry, in the same order. If several
+// entries have the same item, they are merged into one entry, and the returned fetchPlan counts this item only once.
 func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries

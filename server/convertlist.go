@@ -70,8 +70,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return discardRemainingJSON(decoder, from)
 }
 
-// decimalPattern is the pattern of members with a number in a string, such as video_length. A table contains such a member as a number,
-// because a spreadsheet with decimal commas would read the text 12.5 as the 12th of May.
+// decimalPattern is the pattern in the schema of a member whose value is a number in a string, such as video_length. In a table, the cell
+// of such a member is a number, because a spreadsheet with decimal commas would read the text "12.5" as the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
 // toCell converts the JSON value of a member to a cell. The cell is nil if the member is null or absent.
@@ -215,9 +215,9 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnNames returns the sorted column names of a table. A member of entrySchema gets a column if the schema requires it, or if firstEntry
-// has it. firstEntry is nil if the list is empty. If the extension x-column-with of a member A names a member B, A also gets a column
-// whenever B is required or in firstEntry.
+// columnNames returns the sorted column names of a table. A member of entrySchema becomes a column if the schema requires the member, or if
+// firstEntry contains it. A member that names another member in its extension x-column-with also becomes a column if the schema requires
+// that other member, or if firstEntry contains it. firstEntry is nil if the list is empty.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	hasColumn := func(name string) bool {
 		_, has := firstEntry[name]

@@ -348,8 +348,8 @@ func instancePath(c echo.Context) string {
 }
 
 // challengeHeader returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
-// contains no error code, as RFC 6750, section 3.1, recommends. The description has only the characters that section 3 allows: ASCII without
-// control characters, double quotes and backslashes.
+// contains no error code, as RFC 6750, section 3.1, recommends. In the description, the characters that section 3 forbids are replaced:
+// double quotes, backslashes, control characters and all characters outside ASCII.
 func challengeHeader(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
 	if e.Code == CodeTokenMissing {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// identityTTL is how long a valid token is accepted without a new look-up in the database. So, within a second, every server refuses a
-	// revoked token and uses the new tier of an organisation.
+	// identityTTL is how long a server accepts a valid token without a new look-up in the database. During this time, the server can still
+	// accept a token that was revoked, or use the old tier of an organisation.
 	identityTTL = 500 * time.Millisecond
 	// refusalTTL is how long an invalid token is refused without a new look-up in the database. An invalid token never becomes valid,
 	// because every new token is random.
@@ -118,8 +118,8 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool
 	return store.Identity{}, false, nil
 }
 
-// lookUpToken looks up a token in the database and caches the result. If the database fails, nothing is cached. The look-up continues if
-// the caller closes the connection, so that the request counts towards the rate limit for unknown tokens.
+// lookUpToken looks up a token in the database and caches the result. If the database fails, nothing is cached. The look-up continues even
+// if the caller closes the connection, so that the request still counts towards the rate limit for unknown tokens.
 func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()

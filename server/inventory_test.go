@@ -128,7 +128,7 @@ func (a *app) createItems(firstNumber int, callers ...*caller) {
 	}
 }
 
-// trailingNumber matches the last four-digit number in the id that a platform gave to a video. Letters can follow the number.
+// trailingNumber matches the last four digits in the id that a platform gave to a video. Letters can follow these digits.
 var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
 // createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers.
@@ -152,8 +152,9 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. Call createCallerItems with the same firstNumber first: it creates the videos,
-// accounts and collections. inventory itself creates the reports, a token, a webhook and its deliveries.
+// inventory returns the texts that identify the items of c. The videos, accounts and collections must already exist: createCallerItems
+// creates them, and must have been called with the same firstNumber. inventory itself creates the reports, a token, a webhook and its
+// deliveries.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -227,9 +228,9 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It copies items and changes each text a little, so that the copy has nearly
-// the same position in every sort order. In texts with numbers, the first three digits of oldFirst become those of newFirst. oldFirst and
-// newFirst must have four digits and the same last digit.
+// unknownItems returns a copy of items in which each text is changed a little. So the texts identify no existing item, but keep nearly the
+// same position in every sort order. For example, if oldFirst is 3010 and newFirst is 4010, each "301" in a link or name becomes "401".
+// oldFirst and newFirst must have four digits and the same last digit.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

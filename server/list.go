@@ -41,10 +41,10 @@ type listRequest[R any] struct {
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// otherMembers returns an object with the members of the response except "data". rowCount is the number of rows in "data".
+	// otherMembers returns an object with all members of the response except "data". The parameter rowCount is the number of rows in
+	// "data".
 	//
-	// The field otherMembers can be nil. Then a paginated response has the members "data" and "pagination", and any other response is a JSON
-	// array.
+	// If otherMembers is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
 	otherMembers func(facts paginationValues, rowCount int) any
 	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all rows, with null metrics. If allRows is
 	// false, they get only the first row.
@@ -127,8 +127,8 @@ func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R
 	return nil
 }
 
-// listResponse is the response of an operation that returns a list. The buffer can already have the JSON of some rows. addRows encodes the
-// remaining rows while the response is sent, so that their JSON needs little memory.
+// listResponse is the response of an operation that returns a list. Its field "buffer" can already contain the JSON of some rows. To save
+// memory, addRows encodes the remaining rows only while the response is sent.
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
@@ -201,7 +201,8 @@ type listBuffer struct {
 	started bool // true if the status of the response was sent
 }
 
-// listBlocks is a pool of empty blocks for listBuffer. A new block for each response would make a request for a short list a tenth slower.
+// listBlocks is a pool of empty blocks for listBuffer. Without the pool, each response would allocate a new block, and a request for a
+// short list would take about 10% longer.
 var listBlocks = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}

@@ -118,8 +118,8 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns the range of rows that the database query must return for the page. The query returns fewer rows if their texts would take
-// more than about maxBytes bytes. If v is MaskedView, the whole list has only one row, on page 1.
+// window returns the range of rows that the database query reads for the page. If the texts of these rows are longer than about maxBytes
+// bytes in total, the query leaves out the last rows. If v is MaskedView, the whole list has only one row, on page 1.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	if v.masked && p.number > 1 {
 		return store.Window{}

@@ -41,7 +41,7 @@ func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Dura
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
-// GiveBack returns the Quota before the first call in a window. It counts nothing, so all results are the same.
+// GiveBack counts nothing. It always returns the full Quota of a new window, in which no call has been counted yet.
 func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit, Reset: window}, nil
 }

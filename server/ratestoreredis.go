@@ -36,7 +36,7 @@ type RedisRateStore struct {
 	mu        sync.Mutex
 	shared    RateStore // counts calls in Redis; nil until Redis has answered for the first time
 	downSince time.Time // time when Redis became unavailable; zero while Redis is available
-	retryAt   time.Time // time of the next attempt to use Redis, while Redis is unavailable
+	retryAt   time.Time // time from which a request may try Redis again; used only while Redis is unavailable
 }
 
 // NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects, even if Redis is unavailable now. A request

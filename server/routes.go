@@ -55,7 +55,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.answerConditionally, // answerConditionally comes after idempotency, so that the ETag depends only on the operation's response
-		s.prepareNextPageLink, // prepareNextPageLink comes last, because the operation calls a function that prepareNextPageLink puts into the context
+		s.prepareNextPageLink, // prepareNextPageLink can come last, because only the operation calls the function that prepareNextPageLink puts into the context
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.

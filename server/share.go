@@ -97,8 +97,8 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
-// HasSharePass returns true if CheckSharePassword returned the pass for this share page and the pass has not expired. It returns false if
-// the password of the page was changed after the pass was made.
+// HasSharePass returns true if pass is a pass that CheckSharePassword returned for this share page, and has not expired. If the password of
+// the page has changed since then, HasSharePass returns false.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)

@@ -80,8 +80,8 @@ type probeRound struct {
 	newer  bool       // true if the data of the callers is newer than the data of the other organisation
 }
 
-// newProbeRound returns the round with the number i. Six successive rounds on one engine cover each tier with newer and with
-// older data.
+// newProbeRound returns the round with the number i. On each engine, there are six different rounds: for each of the three tiers, one round
+// with newer data and one with older data.
 func newProbeRound(i int) probeRound {
 	engine, n := "sqlite", i-(i+1)/3 // n is the number of earlier rounds on the same engine
 	if i%3 == 1 {
@@ -131,8 +131,9 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces each text of the inventories by a placeholder. Each argument is a pair of inventories. Two
-// texts of a pair get the same placeholder if they have the same kind and the same position.
+// newPlaceholders returns a Replacer that replaces each text in the given inventories by a placeholder. Each argument is a pair of
+// inventories. If a text in one inventory of a pair has the same kind and position as a text in the other inventory, both texts get the
+// same placeholder.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -187,8 +188,8 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// requireEqualResponses sends a pair of requests and requires equal responses. The function fillRequest puts texts of an inventory into a
-// request. The description is a part of the failure message.
+// requireEqualResponses sends a pair of requests and requires equal responses. It calls fillRequest for each request, to put texts such as
+// ids and links of items into the request. The failure message contains the description.
 func (p *prober) requireEqualResponses(op *contractOperation, description string, fillRequest func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	firstRequest, got := p.sendRandomRequest(p.firstGenerator, op, p.other.items, fillRequest)

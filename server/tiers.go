@@ -29,7 +29,7 @@ const rateWindow = time.Minute
 // tierRules are the rate limits and rights of the organisations in a tier.
 type tierRules struct {
 	limits      map[rateGroup]int64 // maximum number of requests in a minute to each operation of a rate group
-	masked      bool                // true if responses to this tier contain null instead of metrics; most lists then contain only one item
+	masked      bool                // true if the tier hides metrics: they are null in responses, and most lists contain only one item
 	historyDays int                 // how many days before today a history may start
 }
 

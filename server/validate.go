@@ -88,8 +88,8 @@ func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	})
 }
 
-// joinHeaderLines joins the lines of each header field in names into one line with commas. The joined line has the same meaning as the
-// separate lines (RFC 9110, section 5.3).
+// joinHeaderLines changes the header fields that the parameter "names" lists. If such a field has several lines, they are joined into
+// one line, with commas between them. The joined line has the same meaning as the separate lines (RFC 9110, section 5.3).
 func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {

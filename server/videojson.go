@@ -73,7 +73,7 @@ var videoMembers = []videoMember{
 	}},
 	{"latest_views", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestViews)) }},
 	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.LinkedAccountID, appendID) }},
-	{"metrics_masked", nil}, // this member has no function, because appendVideo writes it
+	{"metrics_masked", nil}, // nil, because appendVideo writes this member itself
 	{"next_fetch_at", func(out []byte, v *store.Video, view View) []byte { return appendMaskedTime(out, v.NextFetchAt, view) }},
 	{"not_safe", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.NotSafe) }},
 	{"organisation_id", func(out []byte, v *store.Video, _ View) []byte { return appendID(out, v.OrganisationID) }},

@@ -37,7 +37,8 @@ const (
 	// webhookLease is the maximum duration of a claim. After this time, other servers can claim the webhooks of a server that died. sendBatch
 	// must end earlier. It can take two times webhookTimeout, because it first makes one attempt, and then all other attempts at once.
 	webhookLease = 3 * webhookTimeout
-	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
+	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
+	// the next search follows at once.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024

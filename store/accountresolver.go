@@ -26,9 +26,9 @@ type Author struct {
 // A record with the same handle is not a match if the ids show that it belongs to another account.
 type AccountResolver struct {
 	org     uuid.UUID
-	now     db.Instant                 // time of the fetch or request from which the authors come
+	now     db.Instant                 // time of the fetch or request that contained the authors
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
-	rows    []*Account                 // the account records that are searched for an author: the existing records and the new records
+	rows    []*Account                 // the account records among which AccountResolver looks for an author: the existing records and the new records
 	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
 	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver that finds the account record of each author. namedAt is the time of the fetch or request from which the
-// authors come. knownAccounts must contain every account record of the organisation that can belong to an author.
+// NewAccountResolver returns a resolver that finds the account record of each author. namedAt is the time of the fetch or request that
+// contained the authors. knownAccounts must contain every account record of the organisation that can belong to an author.
 func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range knownAccounts {

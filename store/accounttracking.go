@@ -23,15 +23,17 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the number of accounts that are added to the fetch queue. The accounts of the first links are added. All other accounts are only saved.
+	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added. The other accounts
+	// are only saved.
 	Enqueue int
-	// Immediate is the number of accounts that get the highest priority in the fetch queue, the interactive lane. The accounts of the first links get it.
+	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
+	// in Links get this priority.
 	Immediate int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
 	Preview int
-	// Unsupported returns why no configured source can fetch the account of a link, or "". If Unsupported is nil, all accounts are treated as
-	// fetchable.
+	// Unsupported is a function. It returns why no configured source can fetch the account of a link, or "" if a source can fetch it. If the
+	// function is nil, all accounts are treated as fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -62,8 +64,8 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if target is the id that the platform gives an account. It returns false if target is a handle, or an id that a source
-// gives an account. The parameter target is the name of an account in the fetch queue.
+// IsAccountID returns true if target is the platform's own id of an account. The parameter target identifies an account in the fetch queue:
+// it is this id, or the id that a source uses for the account, or a handle.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }

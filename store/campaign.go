@@ -94,7 +94,7 @@ func (e *TooManyVideosError) Error() string {
 // TooManyDaysError reports that a period has too many days for the number of videos of a collection.
 type TooManyDaysError struct {
 	Videos, Days int // number of videos, and number of days of the period
-	Allowed      int // highest number of days for this number of videos
+	Allowed      int // highest number of days that a period may have for this number of videos
 }
 
 func (e *TooManyDaysError) Error() string {
@@ -134,8 +134,8 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 // to @to. It also selects the last earlier point if @from has no point, and the first later point if @to has no point. The result can have further
 // points before @from and after @to.
 //
-// @before must be the day 6 days before @from. The day of a weekly point is at most 6 days after its Monday. So if the Monday is on or before
-// @before, the day of the point is on or before @from.
+// The parameter @before must be @from minus 6 days. The query compares @before with the Mondays of weekly points, because the day of a weekly
+// point can be up to 6 days after its Monday.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,

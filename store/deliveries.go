@@ -205,8 +205,8 @@ const statusGone = 410
 // FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A failed delivery is sent
 // again after the next delay in retryDelays, until no delay is left.
 //
-// A failed attempt also starts or extends the pause of the webhook: see firstPause. FinishClaim disables the webhook if its server answered with
-// status 410, or if all attempts during at least DisableAfter have failed.
+// A failed attempt also starts or extends the pause of the webhook: see firstPause. FinishClaim disables the webhook if its server answers with
+// status 410. It also disables the webhook after a time of at least DisableAfter in which every attempt failed.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {

@@ -35,8 +35,8 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
 }
 
-// OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns the position up to
-// which events are missing, because they were deleted, or because events were not recorded for some time.
+// OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns a position in the
+// feed. All events up to this position are missing: they were deleted or never recorded.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed

@@ -20,8 +20,8 @@ type VideoPoints struct {
 
 // PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
-	// Only videos whose last fetch with counts was at Since or later are listed. Only points that were fetched from Since to Until, both inclusive,
-	// are returned.
+	// A video is listed only if its last fetch with counts was at Since or later. A point is returned only if it was fetched in the time
+	// from Since to Until, both inclusive.
 	Since, Until db.Instant
 	From         db.Date   // first day of the points
 	Window       db.Window // which part of the list of videos is returned

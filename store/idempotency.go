@@ -166,8 +166,8 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 	return out, err
 }
 
-// stateOfKey returns the state that an existing key has for a request. If the earlier request with the key was abandoned, the new request gets
-// KeyFresh.
+// stateOfKey returns the result of ReserveKey for a key that is already stored. If the earlier request with the key was abandoned without
+// an answer, the state is KeyFresh: the new request takes over the key.
 func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {

@@ -34,7 +34,7 @@ type cachedLabels struct {
 	tooMany bool    // the collections have more than maxCachedMembers members, so the labels are not cached
 }
 
-// newLabelCache returns an empty cache for at most orgs organisations.
+// newLabelCache returns an empty cache. The parameter orgs is the maximum number of organisations in the cache.
 func newLabelCache(orgs int) (*labelCache, error) {
 	c := &labelCache{}
 	var err error

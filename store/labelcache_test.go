@@ -71,7 +71,8 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			{"delete", func() error { return writer.DeleteCollection(ctx, launch, nil) }, []string{"Imported"}, []string{"Imported"}, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 3 { // the first list reads the members for the page, the second list reads all members, and the third list uses the cache
+			// The first request for a list reads the members on the page, the second request reads all members, and later requests use the cache.
+			for range 3 {
 				got := map[uuid.UUID][]string{}
 				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
 					got[v.ID] = labelNames(v.Labels)

@@ -68,7 +68,7 @@ func namesAndIDs(names []string) []string {
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
-	single  []labelSet             // for each collection, a labelSet with only this collection; videos and accounts in no other collection share it
+	single  []labelSet             // one labelSet for each collection; all videos and accounts that are only in this collection use it
 	tags    map[string][]int       // the key is a hashtag; the value has the indexes of the collections with this hashtag
 	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
 	count   int                    // number of memberships: a video that was added to two collections counts twice

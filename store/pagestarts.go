@@ -17,9 +17,9 @@ type pageStart struct {
 	offset int     // number of rows before the page
 }
 
-// readList reads a window of a list, as db.ReadList does. If the window is far from the beginning of the list, readList remembers at which positions
-// this page and the next page begin, until the data change. A request for one of these pages then needs no search for the position. The
-// parameter v is the current version.
+// readList reads the window w of a list, as db.ReadList does. If this window is far from the beginning of the list, readList stores the
+// positions at which this window and the next window begin. As long as the data do not change, later requests for the two windows need no
+// search for these positions. The parameter v is the current version of the data.
 func readList[R any](ctx context.Context, o *Org, v Version, q *gorm.DB, spec db.ListSpec[R], order db.Order, w db.Window) (*db.List[R], error) {
 	if spec.Sequence != nil || !w.NeedsTotal() {
 		return db.ReadList(ctx, o.s.db, q, spec, order, w)

@@ -130,7 +130,7 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 		storetest.Follow(t, o, store.TrackNewOnly, someone)
 		db.Clock.Advance(queue.RefreshPause)
 
-		// The tracking is stopped after the refresh has read that the video is tracked, and before the refresh locks a row.
+		// The refresh first reads the tracked video and later locks a row. The tracking is stopped between these two steps.
 		db.Guard.BeforeStatement("organisations", func() { storetest.StopVideos(t, o, l) })
 		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.ErrorIs(t, err, store.ErrNotFound)

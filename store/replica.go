@@ -13,11 +13,11 @@ type ReplicaState = db.ReplicaState
 // Replica returns the state of the replica for reads. It returns false if there is no replica.
 func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { return s.db.Replica(ctx) }
 
-// FromReplica calls readData and returns its result. The function readData must not write. FromReplica passes an Org to readData: its lists and
-// histories are read from the replica, which must have every change that was committed before the call of FromReplica.
+// FromReplica calls readData and returns its result. The function readData must not write. It receives an Org whose lists and histories
+// come from the replica.
 //
-// If the replica fails or lacks such a change, FromReplica calls readData again with the given Org, which reads from the primary. If there is no
-// replica, it calls readData only with the given Org.
+// If the replica fails, or lacks a change that was committed before the call of FromReplica, FromReplica calls readData again with the
+// argument o. The Org o reads from the primary. If there is no replica, FromReplica only calls readData with o.
 func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return readData(o)

@@ -54,10 +54,11 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of a list that contains videos or accounts of collections, or nil if the list has too many rows. If the order is not
-// in the cache, readSequence reads all rows that the query of listQuery selects. The caller must have read the version in the key before the call.
+// readSequence returns the order of a list of videos or accounts in collections. The result is nil if the list has too many rows. If the
+// cache does not contain the order, readSequence reads all rows of the query that listQuery returns. The caller must read the current
+// version before this call and set it in key.
 //
-// The order is kept in memory, because no database index has the members of a collection in the order of a column.
+// The order is kept in memory, because no database index has the members of a collection in this order.
 func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

@@ -55,7 +55,7 @@ func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
 type Setup struct {
 	Organisation Organisation
 	Secret       string // secret of the first token, which has all scopes and does not expire
-	Session      string // secret of the new session, which acts for the first token
+	Session      string // secret of the new session; the session has the rights of the first token
 }
 
 // SetUp uses up a setup link: it creates the first organisation, a token and a session. The organisation belongs to the operator, and has the

@@ -80,8 +80,8 @@ func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) reference
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// replaceIDs returns an answer as text, with a placeholder in place of each id and each of the given references. So the test can compare the answers
-// to different organisations.
+// replaceIDs returns an answer as text, with a placeholder in place of each id and each of the given references. The test can then compare
+// the answers that two organisations get.
 func replaceIDs(t *testing.T, a answer, x references) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
@@ -159,7 +159,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
-			db.Clock.Advance(time.Second) // so a method that stores the current time changes the stored value
+			db.Clock.Advance(time.Second) // the clock is advanced, so that a method that stores the current time changes the stored value
 			return a
 		}
 		readers := newCallers()

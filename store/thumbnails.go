@@ -59,8 +59,9 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 	})
 }
 
-// DueThumbnails returns up to limit pictures that are due, and sets when they are due again. A caller that has fetched a picture calls
-// SaveThumbnail. If the fetch fails, DueThumbnails returns the picture again later, at most thumbnailAttempts times in all.
+// DueThumbnails returns pictures that are due, and sets when each of them is due again. The parameter limit is the maximum number of
+// pictures. If the caller fetches a picture successfully, it must call SaveThumbnail. Otherwise, DueThumbnails returns the picture again
+// later, at most thumbnailAttempts times altogether.
 func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, error) {
 	now := s.db.Now()
 	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"

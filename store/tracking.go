@@ -26,8 +26,8 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is the number of videos that are fetched with the highest priority, the interactive lane: the first videos in Links. The other videos
-	// are also due immediately, but with the lower priority Lane.
+	// Immediate is how many videos get the highest priority, the interactive lane: the first videos in Links. The other videos get the
+	// priority Lane. If Scheduled is true, all videos get the priority Lane.
 	Immediate int
 	// Enqueue is the number of videos that are added to the fetch queue: the first videos in Links. The other videos are saved as pending and are not
 	// fetched.
@@ -35,8 +35,8 @@ type TrackRequest struct {
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
 	Scheduled bool
-	// Unsupported returns why no configured source can fetch the video of a link, or "". If Unsupported is nil, all videos are treated as
-	// fetchable.
+	// Unsupported is a function. It returns why no configured source can fetch the video of a link, or "" if a source can fetch it. If the
+	// function is nil, all videos are treated as fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -267,8 +267,8 @@ func NewVideo(org uuid.UUID, l link.Link, accountIDs map[string]uuid.UUID, now d
 	return v
 }
 
-// firstFetch returns when the video of the link with the index i is fetched for the first time. The second result says why no configured source
-// can fetch the video, or is "".
+// firstFetch returns the time at which the video of r.Links[i] is to be fetched for the first time. The second result says why no
+// configured source can fetch the video. It is "" if a source can fetch the video.
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -304,8 +304,8 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 	return entries
 }
 
-// VideoEntry returns the entry that adds a video to the fetch queue. The entry is due at the time in the parameter now. If a stopped video is
-// tracked again, the caller must pass the video with its old field values, in which Removed is true.
+// VideoEntry returns the entry that adds a video to the fetch queue. The entry is due at the time now. If the tracking of a stopped video
+// is started again, v must have the values of the stopped video: v.Removed must be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
@@ -464,7 +464,8 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	}
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		// One statement selects and updates the videos. So a video that another request saves as pending in the meantime stays pending.
+		// One statement both updates and returns the pending videos. With two statements, a video could become pending between them: it would
+		// be updated, but not added to the queue.
 		var videos []Video
 		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {

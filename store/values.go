@@ -78,7 +78,8 @@ type TableClass = db.TableClass
 // TableBound says what limits the size of a table.
 type TableBound = db.TableBound
 
-// The table classes Reference, Distributed and Coordinator, and the table bounds ByInstallation, ByTenantData and ByTime.
+// Reference, Distributed and Coordinator are the values of TableClass. ByInstallation, ByTenantData and ByTime are the values of
+// TableBound.
 const (
 	Reference      = db.Reference
 	Distributed    = db.Distributed

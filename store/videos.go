@@ -128,7 +128,8 @@ type VideoQuery struct {
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 
-	// Each, if set, is the function to which ListVideos can pass the videos instead of returning them. See db.ListSpec.Each.
+	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them: see
+	// db.ListSpec.Each.
 	Each func(*Video) error `json:"-"`
 }
 
@@ -168,7 +169,8 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListVideos returns the same page as Videos, as a db.List.
+// ListVideos returns one page of the videos that match the query. The result is a db.List. The method Videos returns the same page as a
+// VideoPage.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
@@ -245,9 +247,9 @@ func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, ma
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// addCollectionConditions adds the query's conditions on collections to a database query: a video must be in query.CollectionID, and in at least
-// one of query.Collections, if they are set. It returns ErrNotFound if the collection query.CollectionID is unknown. For inOrder, see
-// limitVideosToCollections.
+// addCollectionConditions limits the database query q to videos in collections. If query.CollectionID is set, each video must be in this
+// collection. If query.Collections is not empty, each video must be in at least one of its collections. The error is ErrNotFound if the
+// collection query.CollectionID is unknown. For the parameter inOrder, see limitVideosToCollections.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {

@@ -338,8 +338,8 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 			}
 			q.Window.After = page.Next
 			storetest.Track(t, o, storetest.VideoLink(t, 100+i))                    // the new video comes before the videos that were already read
-			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
-			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page; the next page begins after this video
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop the tracking of a video that was already read
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the tracking of the last video of the page; the next page begins after this video
 		}
 		slices.Reverse(seen)
 		for i, l := range links {

@@ -188,7 +188,8 @@ func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
 }
 
-// DeleteWebhook deletes a webhook. Its deliveries are deleted with their events. DeleteWebhook returns ErrNotFound for an unknown id.
+// DeleteWebhook deletes a webhook. It returns ErrNotFound for an unknown id. The webhook's deliveries stay stored until their events are
+// deleted.
 func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM webhooks WHERE organisation_id = ? AND id = ?", o.id, id)
@@ -202,11 +203,11 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook, and returns the changed webhook. It returns ErrNotFound for an unknown id. For
-// PreviousSecretLife, deliveries are also signed with the previous secret.
+// RotateWebhookSecret stores a new encrypted secret for a webhook, and returns the changed webhook. It returns ErrNotFound for an unknown
+// id. The replaced secret becomes PreviousSecret. For the time PreviousSecretLife, deliveries are also signed with PreviousSecret.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request has already stored a secret,
-// RotateWebhookSecret overwrites this secret and keeps PreviousSecret. The caller never received the overwritten secret.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a secret, the
+// caller never received this secret. RotateWebhookSecret then replaces this secret, but does not change PreviousSecret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -226,11 +227,11 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 	return w, err
 }
 
-// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for an
-// unknown id, and ErrWebhookDisabled if the webhook is disabled.
+// TestWebhook records an event of the type EventWebhookTest, and returns the delivery of this event to the webhook. It returns ErrNotFound
+// for an unknown id, and ErrWebhookDisabled if the webhook is disabled.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the delivery, TestWebhook
-// returns this delivery and makes no other.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the delivery,
+// TestWebhook only returns this delivery.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
@@ -257,9 +258,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook already has a delivery with the id
-// effectID, enabledWebhook also returns this delivery, which an earlier attempt of the same request made. If there is no such delivery and the
-// webhook is disabled, enabledWebhook returns ErrWebhookDisabled.
+// enabledWebhook returns the webhook with the given id. It also returns the webhook's delivery with the id effectID, or nil if no earlier
+// attempt of the same request made such a delivery. The error is ErrNotFound for an unknown id. The error is ErrWebhookDisabled if the
+// webhook is disabled and the delivery is nil.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command engines reads the events of `go test -json` from standard input. It prints the output that `go test` would have printed. At the
-// end, it prints a table that shows which test case ran on which database engine.
+// Command engines prints a table that shows which test case ran on which database engine. It reads the events of `go test -json` from
+// standard input. Before the table, it prints the output that `go test` would have printed. Usage:
 //
 //	go test -json ./... | go run ./.ci/engines
 //
-// A test case is a test without subtests, such as TestVideos_list/sqlite/empty. One part of its name is an engine. The table shows * instead
-// of the engine: TestVideos_list/*/empty.
+// A test case is a test without subtests. One part of its name is an engine, as in TestVideos_list/sqlite/empty. The table shows this case as
+// TestVideos_list/*/empty.
 //
 // The exit status is 1 if a test failed or was skipped, if a test case did not run on every engine, or if there is no test case. Two flags
 // change this:

@@ -13,8 +13,8 @@ import (
 
 var both = options{engines: []string{"sqlite", "postgres"}}
 
-// runGoTest runs `go test` on test functions, which are given as Go source. It passes the events of go test to the command, and returns the
-// output and the error of the command.
+// runGoTest runs `go test -json` on test functions, whose Go source is body. It passes the events to the function "run". It returns the
+// output and the error of "run".
 func runGoTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()

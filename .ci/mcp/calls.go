@@ -5,7 +5,7 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // paths in the result, such as "data.0.ad_id"; the text at each path is saved under its key
+	saves     map[string]string // parts of the result to save; the key is the name, such as "video", and the value is the path of the part, such as "data.0.ad_id"
 }
 
 // calls has at least one call of every tool of the server. A call that saves a value stands before the calls that use the value.

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// runWithStatements runs the command with the given statements, and returns the page and the error of the command. All statements are recorded
-// for the engine "citus" and the same store function.
+// runWithStatements records the given SQL statements, calls writePage on the record, and returns the page and the error of writePage. The
+// record says that the function Org.Video ran all statements on the engine "citus".
 func runWithStatements(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer

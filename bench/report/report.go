@@ -31,7 +31,7 @@ type Machine struct {
 	Settings   map[string]string `json:"settings"` // settings of PostgreSQL that change the speed
 }
 
-// Data has the numbers of rows that a run used.
+// Data says how many videos, points and organisations the database of a run had.
 type Data struct {
 	Videos       int   `json:"videos"`        // videos of the organisation whose data is read
 	OtherVideos  int64 `json:"other_videos"`  // videos of all other organisations
@@ -49,8 +49,8 @@ type Result struct {
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
-	// LowestRatio is an estimate of the lowest possible Ratio. It assumes that Measured is Limit plus the time of a minimal HTTP request.
-	// LowestRatio is 0 if it was not computed.
+	// LowestRatio is (Limit + the time of a minimal HTTP request) / Limit. A server can hardly reach a lower Ratio. LowestRatio is 0 if it
+	// was not computed.
 	LowestRatio float64 `json:"with_http,omitempty"`
 }
 

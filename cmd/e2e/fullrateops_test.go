@@ -66,8 +66,8 @@ func (c *customer) addCreatedObjects(objectKind string, values ...string) {
 	c.made[objectKind] = append(c.made[objectKind], values...)
 }
 
-// takeCreatedObjects removes and returns up to n of the values that addCreatedObjects has stored for the given kind. If no value is stored, it returns
-// only fallback.
+// takeCreatedObjects removes up to n of the values that addCreatedObjects has stored for the given kind, and returns them. If no value is
+// stored, it returns a slice whose only element is fallback.
 func (c *customer) takeCreatedObjects(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,7 +57,7 @@ type killedBlock struct {
 // accepts at most 100 ids.
 func (b *killedBlock) memberIDs() []string { return b.ids[:min(100, len(b.ids))] }
 
-// killedCounts counts what happened in the run of one engine.
+// killedCounts has the results of the test on one database engine: the duration, and the numbers of kills, requests, changes and checks.
 type killedCounts struct {
 	engine                                  string
 	kills                                   int

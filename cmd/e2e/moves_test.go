@@ -261,7 +261,8 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	return int64(len(links))
 }
 
-// moveInstallation moves an installation from one database to a new database with the commands of a chapter of docs/scale.md, and compares both.
+// moveInstallation moves an installation to a new database. It runs the commands that the given chapter of docs/scale.md shows. Then it
+// requires that the old and the new database have the same data.
 func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
 	commands := readCommandBlocks(t, "scale.md", chapter)

@@ -193,7 +193,7 @@ func (p *proxiedStack) awaitProxy(proxy *process) bool {
 // together. It returns a client configuration that trusts the certificate.
 func writeCertificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	tlsServer := httptest.NewTLSServer(nil) // start this server only because httptest generates a self-signed certificate for it
+	tlsServer := httptest.NewTLSServer(nil) // start a server of httptest to get its self-signed certificate; the server itself is not used
 	defer tlsServer.Close()
 	cert := tlsServer.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -322,8 +322,8 @@ func requireRequestsPreserved(t *testing.T, p *proxiedStack, tooLargeType string
 	})
 }
 
-// requireQueriesByLinkWork requires that the API finds the tracked video and the tracked account by their links in the query string, with each
-// suffix in linkSuffixes.
+// requireQueriesByLinkWork requests videos and accounts with the query parameter "link". The API must find the tracked video and the tracked
+// account, with each of linkSuffixes at the end of the link.
 func (p *proxiedStack) requireQueriesByLinkWork(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the commands that track and read a video. The JSON
-// answers must have the members that README.md shows. The test of .ci/dist starts `reeltally up` from an archive.
+// TestReadme_commandsWork runs commands of README.md: `make run`, and then the commands that track and read a video. The JSON responses must
+// have the members that README.md shows. The commands that unpack an archive are tested in .ci/dist instead.
 func TestReadme_commandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -263,7 +263,8 @@ func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 		<-p.done
 		require.NoError(t, p.err, p.stderr.String())
 	}
-	// The name of a backup contains the second in which the backup began. So the test waits for the next second before it makes another backup.
+	// The name of a backup has the time at which the backup began, without fractions of a second. So the test waits for the next full second
+	// before it makes another backup.
 	nextSecond := func() time.Time {
 		<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		return time.Now().UTC()

@@ -225,7 +225,7 @@ func (w *webhookRun) listAllVideos(t *testing.T, owner webhookOwner) []stoppedVi
 	return page.Data
 }
 
-// stoppedVideo has the fields of an API video that the test uses.
+// stoppedVideo is a video in a response of the API. It has only the fields that the test reads.
 type stoppedVideo struct {
 	ID      uuid.UUID `json:"ad_id"`
 	Views   *int64    `json:"latest_views"`

@@ -56,8 +56,8 @@ type membersCommand struct {
 const maxMembers = 100
 
 // changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes.
-// sendVideos sends one request with ids of videos, and sendAccounts sends one with ids of accounts. Both return the response of the API and the
-// number of changes. The verb is for the printed line, such as "added".
+// The function sendVideos sends one request with the ids of videos, and the function sendAccounts sends one request with the ids of accounts. Each
+// function returns the response of the API and the number of changes. The printed line contains the verb, such as "added".
 func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb string, sendVideos, sendAccounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("no video or account is named: name videos as arguments, and accounts with --account")}

@@ -52,8 +52,8 @@ func (c *exportCommand) separator() string {
 }
 
 // saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server
-// and writes them. The function countEntries returns the total for the progress bar; it is nil if the total is unknown. The bar shows
-// entryNoun, a plural such as "videos".
+// and writes them. If the function countEntries is not nil, it returns the total for the progress bar. The bar shows entryNoun, a plural such as
+// "videos".
 func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
@@ -110,7 +110,7 @@ func warnIfNotPremium(ctx context.Context, w io.Writer, api *client.ReelTally) e
 	return err
 }
 
-// tierWarning is the line that warns a user of the tiers limited and basic.
+// tierWarning is the warning for an organisation that has the tier "limited" or "basic".
 const tierWarning = "In the tier of this organisation, a list returns only the first result, without metrics. In the tier premium, a list returns all results."
 
 // pageLimit is maxPage as text, for the query parameter "limit".

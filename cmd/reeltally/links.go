@@ -30,8 +30,8 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describeLines reads one link from each line, and writes a JSON object for each link. Before describeLines waits for input, it flushes the output,
-// because another program may need the last object before it writes the next link.
+// describeLines reads one link from each line, and writes a JSON object for each link. Before describeLines waits for input, it flushes the output.
+// Another program can therefore read the object for one link before it sends the next link.
 func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startDemo starts `reeltally up` with the demo organisation. It returns two functions. The function caller runs a command with the token of the
-// organisation. The function operator runs a command with the URL of the database.
+// startDemo starts `reeltally up` with the demo organisation. It returns two functions that run a command: "caller" uses the token of the
+// organisation, and "operator" uses the URL of the database.
 func startDemo(t *testing.T) (caller, operator func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	url := storetest.CreateEmptyDatabase(t, "sqlite")

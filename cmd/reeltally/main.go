@@ -96,8 +96,8 @@ func addFlagNames(err error, flags []*kong.Flag) error {
 	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
 }
 
-// apiNameOf returns the name that the API uses for the value of a flag: the name of a query parameter or of a JSON member. The tag "api" of the flag
-// has this name. Without the tag, it is the name of the flag with "_" instead of "-".
+// apiNameOf returns the name of the query parameter or JSON member for which a flag gives the value. If the flag has the tag "api", the tag is this
+// name. Otherwise, apiNameOf returns the name of the flag with "_" instead of "-".
 func apiNameOf(f *kong.Flag) string {
 	if name := f.Tag.Get("api"); name != "" {
 		return name

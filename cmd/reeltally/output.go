@@ -37,8 +37,8 @@ func (o output) close() error {
 	return o.stream.Close()
 }
 
-// openOutput finds out what name refers to. The names "" and "-" mean standard output. openOutput follows symbolic links. It refuses a folder and
-// the files of a SQLite database, because replacing such a file would destroy the database.
+// openOutput returns the output for the file with the given name. The names "" and "-" mean standard output. openOutput follows symbolic links. It
+// refuses folders. It also refuses the files of a SQLite database, because replacing such a file would destroy the database.
 func openOutput(p boot.Process, name string) (output, error) {
 	if name == "" || name == standardStream {
 		return output{stream: nopCloser{p.Stdout}}, nil

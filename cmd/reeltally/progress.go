@@ -104,7 +104,7 @@ func (p *progress) showDoneAndTotal(ctx context.Context, done, total int64) {
 	p.showDone(ctx, done, 0)
 }
 
-// startNextOrganisation must be called when an organisation is finished. In later calls of showDone, the parameter points must begin at 0 again.
+// startNextOrganisation must be called when an organisation is finished. The caller of showDone must then count the points from 0 again.
 func (p *progress) startNextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the elapsed time. If the task counts history points, finish also logs their number.

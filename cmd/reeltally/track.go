@@ -193,7 +193,7 @@ type accountsStop struct {
 	stopCommand
 }
 
-// Run stops tracking the accounts.
+// Run tells the server to stop tracking the accounts.
 func (c *accountsStop) Run(ctx context.Context, p boot.Process) error {
 	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopAccounts(ctx, client.StopAccountsOptions{Ids: ids})

@@ -138,8 +138,8 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns 1 and true for a Facebook video or account with a valid id or handle: each call of Fetch requests a single target. It
-// returns false for any other target.
+// Serves returns true for a Facebook video or account with a valid id or handle, and false for any other target. The batch size is 1, because
+// each call of Fetch requests a single target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:

@@ -75,7 +75,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTruth(t, id, true) // videos of the operator's page have shares
+		requireTruth(t, id, true) // the source returns the number of shares only for videos of the operator's page
 	}
 	requireTruth(t, "1139247764231866", false)
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					// An answer may swap two counts of a video, and the source cannot notice this. So each count may be any true count of the video.
+					// The platform may have swapped the values of two counts, which the source cannot notice. The test accepts such values.
 					if count != nil {
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}

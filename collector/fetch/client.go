@@ -112,7 +112,7 @@ func (c *Client) Close() {
 // Request is an HTTP request that Endpoint.Do sends.
 type Request struct {
 	Method  string             // HTTP method; "" means GET
-	URL     string             // URL on the endpoint's server; sent unchanged
+	URL     string             // complete URL; it must be on the endpoint's server
 	Header  http.Header        // headers in addition to User-Agent and Accept
 	Body    []byte             // body of the request, or nil; it is sent as JSON if Header has no Content-Type
 	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client

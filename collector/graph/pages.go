@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Some data of a Facebook page can be read only with the access token of that page. The client requests these tokens from me/accounts,
-// which lists the pages on which the owner of the configured token has a role. It caches them in memory. If Meta refuses the token of a
-// page, the client requests all of these tokens again.
+// Some data of a Facebook page can be read only with the page's own access token. A request for me/accounts returns the token of each page on
+// which the owner of the configured token has a role. The client caches these page tokens in memory. If Meta refuses a page token, the client
+// requests me/accounts again.
 
 const (
 	pagesPerCall = 100

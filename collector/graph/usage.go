@@ -26,7 +26,7 @@ const (
 
 // usageReport says how much of Meta's rate limits is used, according to the headers of one answer.
 type usageReport struct {
-	percent float64       // used part of the most used limit, in percent
+	percent float64       // the highest usage of any limit, in percent
 	regain  time.Duration // time until calls are allowed again; 0 if Meta reported no such time
 }
 
@@ -85,7 +85,7 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// recordReport sets the times until which calls are delayed or stopped, according to the usage that an answer reported.
+// recordReport delays or stops the next calls if the reported usage is high or if the report has a time until calls are allowed again.
 func (u *usage) recordReport(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

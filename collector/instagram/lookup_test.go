@@ -18,9 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// graphTest has a test server that simulates the Graph API, and a source that uses the server. The server's reply depends on the path and
-// the fields of a request. The server records the path, fields and metrics of each request. The recorded fields end before the list of post
-// fields.
+// graphTest has a source that uses a test server, and the list of the requests that the server has received. The server simulates the Graph
+// API. For each request, the list has the path, the fields and the metrics. The fields of posts, from "{id,shortcode" on, are left out.
 type graphTest struct {
 	*instagram.Source
 	requests *[]string

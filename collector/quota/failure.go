@@ -132,8 +132,8 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if refusals of the targets of a batch are counted under more than one name (see refusalSubject). One half
-// of such a batch may be answered although the other half is refused.
+// hasSeveralSubjects returns true if refusalSubject returns different names for the targets of a batch. If a source refuses such a batch, it
+// may still answer a request for one half of the batch.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])
 	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })

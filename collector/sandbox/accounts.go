@@ -111,8 +111,8 @@ func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	return w.accountByNumber(p, number), true
 }
 
-// accountByNumber returns the account with the given number. It has the generated handle and id, or those that World has stored after a
-// request or a rename.
+// accountByNumber returns the account with the given number. If World has stored a handle or an id for this account, after a request or a
+// rename, the account has the stored value. Otherwise, the value is generated.
 func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: generateHandle(p, number), id: w.generateAccountID(p, number)}
 	w.mu.RLock()

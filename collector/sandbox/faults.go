@@ -20,7 +20,7 @@ const (
 	faultTruncated   = "truncated"    // status 200 and half of the correct body
 	faultHostile     = "hostile"      // status 200 and a wrong or harmful body from hostileVariants
 	faultSlow        = "slow"         // the correct answer after a delay of retry_after seconds
-	faultZeros       = "zeros"        // the correct answer with all counts 0
+	faultZeros       = "zeros"        // the correct answer, but with each count replaced by 0
 	faultRefused     = "refused"      // each call that contains one of the rule's ids gets the rule's status and body
 )
 
@@ -92,8 +92,8 @@ func (f *faults) listRules() []rule {
 }
 
 // takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is false
-// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. As soon as rule.Count calls have got the
-// fault, takeRule deletes the rule.
+// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. If rule.Count is more than 0,
+// takeRule deletes the rule after this number of calls.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

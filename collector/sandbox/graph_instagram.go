@@ -41,8 +41,8 @@ func (w *World) accountOfInstagramToken() identity {
 // InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
 func (s *Sandbox) InstagramAccount() string { return s.world.accountOfInstagramToken().handle }
 
-// serveInstagram answers /instagram/VERSION/…: the account of InstagramToken, its posts with their insights, and other accounts by business
-// discovery.
+// serveInstagram answers requests for /instagram/VERSION/…. It serves the account of InstagramToken, the posts of this account, and the
+// insights of these posts. Other accounts are served only through the edge business_discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
 		own := s.world.accountOfInstagramToken()

@@ -29,7 +29,7 @@ func (m *metaApp) refusesInsights() bool {
 	return m.noInsights
 }
 
-// settings returns whether the app requires an appsecret_proof, and the number that all valid page tokens contain.
+// settings returns the fields requireSecret and generation.
 func (m *metaApp) settings() (requireSecret bool, generation int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,8 +21,8 @@ type curve struct {
 }
 
 // growthCurve returns the random growth curve of a video. The curve depends only on the seed and the arguments. derivedAccount is the
-// account number that originOf derives from the video's id. A request can give the video another author, but it does not change
-// derivedAccount, and therefore not the counts.
+// account number that originOf derives from the video's id. If a request gives the video another author, derivedAccount and the counts stay
+// the same.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortCase says what a short link does. Most cases are the kind of page to which the link redirects.
+// shortCase says what a short link does. Most values name the kind of page to which the link redirects.
 type shortCase string
 
 const (
@@ -25,8 +25,8 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortCaseMarkers lists texts in the code of a short link that determine what the link does. The code begins with such a text. On TikTok,
-// two other letters precede the text.
+// shortCaseMarkers lists texts that determine what a short link does. Such a text is at the beginning of the link's code or, on TikTok, after
+// the first two characters of the code.
 var shortCaseMarkers = []struct {
 	marker string
 	is     shortCase
@@ -191,8 +191,8 @@ func redirectReply(l link.Link, t target) reply {
 	return htmlReply(status, "Moved").withHeader("Location", t.location)
 }
 
-// firstRedirectURL returns the URL to which a short link with two redirects (shortHops) redirects first: another URL of the platform with the
-// same code.
+// firstRedirectURL is for short links that redirect twice (shortHops). It returns the first of the two URLs, which has the same platform and
+// the same code as the short link.
 func firstRedirectURL(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:
@@ -217,7 +217,7 @@ func htmlReply(status int, title string) reply {
 func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // short links have no quota, so this fault has the same answer as a rate limit
+		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for rateLimited, because platforms have no quota for short links
 		serverError: func() reply { return htmlReply(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}

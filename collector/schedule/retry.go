@@ -42,8 +42,8 @@ const (
 	RefusalsUntilParked = 4
 	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailuresUntilParked = 12
-	// Weekly is the time until the next attempt if no source could fetch a target. If one source could not fetch the target, later
-	// fetches of the target skip this source for the same time.
+	// Weekly is one week. If no source could fetch a target, the next attempt is a week later. If only some sources could not fetch the
+	// target, these sources are skipped for a week.
 	Weekly = 7 * 24 * time.Hour
 )
 

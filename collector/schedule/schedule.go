@@ -32,8 +32,7 @@ const (
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is the longest time by which a fetch may be earlier than scheduled. Targets are fetched early only to fill a batch of due
-	// targets.
+	// Early is a duration. To fill a batch of due targets, the collector may also fetch targets that become due within this duration.
 	Early = 15 * time.Minute
 )
 
@@ -115,13 +114,13 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // the day on which the details of the target are fetched, from 0 to detailsDays-1; it repeats every detailsDays days
+	own := detailsDays * slot / day // the day on which the details are fetched: its number in a cycle of detailsDays days, from 0
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
 // countActiveDays returns the number of active days of a target from 1970 to the given day. An active day is a day with a scheduled fetch.
-// The mean distance between two active days is daysBetween. A hash of the target shifts its active days, so that targets have different
-// ones.
+// The mean distance between two active days is daysBetween. The active days also depend on a hash of the target, so that not all targets have
+// the same active days.
 func countActiveDays(t queue.Target, day store.Date, daysBetween float64) float64 {
 	return math.Floor((float64(day) + fractionFromHash(t, "day")*daysBetween) / daysBetween)
 }

@@ -85,8 +85,8 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts lists the possible costs of a fetch without details, and Details lists the possible costs of a fetch with details. The
-	// preferred cost comes first. A cost maps the key of a budget to the units that one fetch takes from the budget.
+	// The list "Counts" has the possible costs of a fetch without details, and the list "Details" has the possible costs of a fetch with
+	// details. The preferred cost comes first. A cost maps the key of a budget to the units that one fetch takes from the budget.
 	Counts, Details []map[string]float64
 }
 
@@ -156,8 +156,8 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the units for a number of fetches from the available units. It returns false if the available units are too few.
-// Each entry of the list "costs" is a possible cost of one fetch. If a budget of an entry is spent, the next entry is used.
+// subtractCost subtracts the units for a number of fetches from the available units. The list "costs" has the possible costs of one fetch.
+// Each fetch has the first cost for which enough units are available. subtractCost returns false if the units are too few for all fetches.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

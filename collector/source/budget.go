@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // maximum number of requests: the smallest Units of all calls, because each request takes one unit of every budget
+	smallest int64        // maximum number of requests: each request takes one unit of every budget, so the budget with the fewest units decides
 	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
@@ -54,8 +54,8 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter starts the counting of requests. The method Spend then counts one request each time, and takes one reserved unit of each budget. If
-// a budget has no reserved unit left, Spend returns false.
+// Meter turns the counting of requests on. Each later call of Spend then counts one request and takes one reserved unit from each budget.
+// If any budget has no reserved unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit starts the counting of requests in the same way as Meter, but without a limit: Spend returns true even if no unit is

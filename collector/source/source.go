@@ -32,8 +32,8 @@ type Source interface {
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.
 	Group(t Target) string
-	// NeedsHandle returns true if the source needs the handle of the account to find the target. As long as no source has confirmed the
-	// handle, it may be wrong. If the source does not find the video with such a handle, the video may still exist.
+	// NeedsHandle returns true if the source needs the handle of the account to find the target. A handle may be wrong until a source has
+	// confirmed it. If the handle is wrong, the source does not find the video, although the video may exist.
 	NeedsHandle(t Target) bool
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration

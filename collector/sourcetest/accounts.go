@@ -271,8 +271,8 @@ func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFun
 	}
 }
 
-// fetch creates a new source and calls its method Fetch. The handlers that newHandler returns answer the requests for the profile and the
-// list. fetch checks the result with Harness.checkOutcome, and requires one spent unit for each of these requests.
+// fetch creates a new source, calls its method Fetch, and checks the result with Harness.checkOutcome. A handler from newHandler answers
+// each request for the profile or the list. Each of these requests must spend one unit.
 func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

@@ -300,7 +300,8 @@ func checkItems(p *problems, memberPath string, itemPaths, unwrapPaths []string)
 	}
 }
 
-// checkBatch adds an error if a call requests several targets but its request has no place for the values of several targets.
+// checkBatch checks a call that requests several targets. It adds an error if the path contains a placeholder, because a path can have the
+// value of only one target. It also adds an error if a query parameter contains a placeholder and Batch.Join is empty.
 func (c Call) checkBatch(p *problems, memberPath string) {
 	if c.maxTargets() == 1 {
 		return

@@ -129,22 +129,22 @@ type List struct {
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries in one unit. A page of the list has one unit, or as many units as the placeholder {units} in the
-	// request says.
+	// Page is the number of list entries in one unit. An answer to a request with the placeholder {units} has the requested number of
+	// units. Any other answer has one unit.
 	Page int `json:"page"`
 	// MaxUnits is the largest value of {units} in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next has the possible paths of the cursor of the next page in the answer. If the answer has no value at any of these paths, the page is
-	// the last one.
+	// Next has the paths at which an answer can contain the cursor for the next page. If an answer has no value at any of these paths, its
+	// page is the last one.
 	Next []string `json:"next,omitempty"`
 	// More is a condition on the answer; nil means no condition. If the condition is false, the page is the last one.
 	More *Condition `json:"more,omitempty"`
 	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
 	// videos. If Empty is nil, all entries are videos.
 	Empty  *Condition       `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // where an entry has the video's id ("id") and upload time ("uploaded_at")
+	Fields map[string]Field `json:"fields"` // "id" is the place of the video's id in an entry, and "uploaded_at" is the place of the upload time
 }
 
 // Param is a query parameter of a request. If a call requests several targets, the placeholders in Value are replaced for each target, and
@@ -160,7 +160,7 @@ type Batch struct {
 	Join string `json:"join,omitempty"`
 }
 
-// Match says how to find the requested target (video or account) to which an item of the answer belongs.
+// Match says how the source finds out to which requested target (video or account) an item of the answer belongs.
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id

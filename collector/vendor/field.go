@@ -26,12 +26,13 @@ type Field []Alternative
 // Alternative describes one place where a JSON object of a video or account can have a value.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a path inside the JSON text at Path. It is used if the value at Path is a string, which must then contain JSON.
+	// Inside is a second path, for a value that is a string with JSON. If the value at Path is a string, the path Inside is applied to the
+	// JSON in this string. If the string is not valid JSON, the Alternative has no value.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for booleans. The boolean is true if the value is one of the texts in OneOf, or a list with such a text. Otherwise the boolean
-	// is false.
+	// OneOf lists the texts that stand for the boolean "true". The boolean is true if the JSON value is one of these texts, or a list that
+	// contains one of them. Any other text or list stands for "false".
 	OneOf []string `json:"one_of,omitempty"`
 	// NotEmpty is for booleans. The boolean is true for a string or list that is not empty, and false for an empty string or list.
 	NotEmpty bool `json:"not_empty,omitempty"`

@@ -146,7 +146,8 @@ func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r so
 	}
 }
 
-// reduceToApifyData returns the data of a TikTok video that Apify gives: with rounded counts, and without the song link of a slideshow.
+// reduceToApifyData returns the data that Apify gives about a TikTok video. Apify rounds the counts, and leaves out the song link of a
+// slideshow.
 func reduceToApifyData(truth sandbox.VideoTruth) sandbox.VideoTruth {
 	truth.Views = sandbox.RoundTikTokCount(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {

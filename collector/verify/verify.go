@@ -61,8 +61,9 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// A stored suspicion about the views of another video remains while the views are implausible. The parameter mixedUp alone cannot
-		// end this suspicion, because mixedUp is false if the other video is missing from the batch.
+		// The stored suspicion otherVideosViews means that an earlier result seemed to contain the views of another video. This suspicion
+		// remains while the views are implausible, even if mixedUp is false: mixedUp is also false if the other video is missing from the
+		// batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews

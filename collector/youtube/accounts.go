@@ -163,7 +163,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 // channels is the decoded answer of the API method channels.list.
 type channels struct {
 	byID       map[string]source.Result // maps a channel id to the result for the channel; Result.Target and the videos are not set
-	incomplete string                   // why existing channels may be missing from the answer; "" if every missing channel is gone
+	incomplete string                   // reason why the answer may lack channels that exist; "" if the answer is complete
 	err        *targetError             // error that concerns only the requested channels, such as a suspended channel; nil if the answer was a success
 	sandbox    bool
 }

@@ -102,7 +102,8 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	})
 }
 
-// recordRequests serves requests with a handler and records their method and parameters.
+// recordRequests starts a test server and returns its base URL. For each request, the server calls the handler, and appends the path and
+// the query to *requests, without the parameters key, part and maxResults.
 func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request; repetitions because its Idempotency-Key is in use do not count
+	maxRetries = 4                // maximum number of repetitions of one request, not counting the repetitions that maxKeyWait limits
 	maxWait    = 90 * time.Second // longest wait before a repetition
 	maxKeyWait = 90 * time.Second // longest time in which one request is repeated because its Idempotency-Key is in use
 )

@@ -104,7 +104,7 @@ func (g *goGenerator) writeOperation(o *operation) error {
 	var (
 		params       []string // parameters of the method
 		passed       []string // arguments with which the method calls the sender
-		optionFields []string // fields of the options
+		optionFields []string // one struct field, as Go source, for each option of the method
 	)
 	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // the first parameter is the context, and the last parameter has the request editors
 		paramName, paramType := p.Names[0].Name, g.formatType(p.Type)

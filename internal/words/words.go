@@ -18,8 +18,8 @@ func JoinWithOr[T any](values []T) string {
 	return english.WordSeries(texts, "or")
 }
 
-// Duration writes a duration as settings write it: in days if it is a number of whole days, such as "8d", and otherwise without parts that are 0,
-// such as "36h" or "1h30m".
+// Duration writes a duration in the form that settings use. A number of whole days is written in days, such as "8d". Any other duration is
+// written in hours, minutes and seconds without zeros at the end, such as "36h" or "1h30m".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d != 0 && d%day == 0 {

@@ -1,7 +1,7 @@
 package outboundtest
 
 import (
-	_ "embed" // for links.txt
+	_ "embed" // the compiler needs this import to embed the file links.txt
 	"net"
 	"strconv"
 	"strings"
@@ -13,16 +13,16 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link, with the names of the checks that must refuse it. Each name is one of the constants below, such as "address". If
-// no check refuses the link, the constant is Platform ("platform").
+// Link is a hostile link for tests. Each field except URL has one of the constants below: the name of the check that must refuse the link,
+// or Platform if no check refuses it.
 type Link struct {
 	URL string
 	// RequestCheck is the name of the check that must refuse an API request with the link.
 	RequestCheck string
 	// RedirectCheck is the name of the check that must refuse a redirect to the link.
 	RedirectCheck string
-	// DialCheck is the name of the check that must refuse an HTTP request to the link. The tests send this request
-	// directly, without an earlier check of the link.
+	// DialCheck is the name of the check that must refuse a direct HTTP request to the link. The tests send this request with SendUnchecked
+	// or DoUnchecked.
 	DialCheck string
 }
 

@@ -38,7 +38,7 @@ const MaxResponseBytes = 1 << 20
 type Response struct {
 	Status int
 	Header http.Header
-	Size   int    // size of the response body in bytes, also if Body is empty
+	Size   int    // size of the response body in bytes; it is set even if the body is too long to be kept in Body
 	Body   []byte // response body; empty if Size is more than MaxResponseBytes
 }
 

@@ -185,7 +185,7 @@ func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
 	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 
-// usefulFormats are the formats that tell a model how to write a value.
+// usefulFormats are the formats that jsonSchema keeps. They show a language model in which form it must write a value.
 var usefulFormats = []string{"date", "date-time", "uuid"}
 
 // jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name. To keep the

@@ -29,7 +29,7 @@ type answer struct {
 	// head is the status of the response to a HEAD request. This response has no headers. If head is 0, HEAD and GET get the same response.
 	head    int
 	cookie  string        // value of the header Set-Cookie; "" if the response has no such header
-	endless chan struct{} // nil if the response body ends; otherwise, this channel is closed when the client closes the connection
+	endless chan struct{} // set if the response body is endless; the server closes this channel after the client has closed the connection
 	silent  bool          // true if the server never sends a response
 }
 

@@ -40,9 +40,9 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// sendJSONOnce sends a POST that creates something, and handles the response as sendJSON does. If the visitor sends the same form twice, for
-// example by reloading the page, the API creates nothing new. The second response is the first result without its secret. A form whose field
-// "key" is empty has no such protection.
+// sendJSONOnce sends a POST that creates something, and handles the response as sendJSON does. If the visitor sends the same form twice,
+// for example by reloading the page, the API creates nothing new. It then returns the first response again, but with null in place of a
+// secret. A form whose field "key" is empty has no such protection.
 func (v *visit) sendJSONOnce(path string, body, result any) error {
 	if key := v.r.PostFormValue("key"); key != "" {
 		encoded, err := json.Marshal(body)

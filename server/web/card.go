@@ -272,8 +272,8 @@ func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoin
 		if n > 0 && n+1 < len(points) {
 			x2, y2 = direction(n, n+1)
 		}
-		// (x, y) is the direction of the line at p: the sum of its directions before and after p. The two edge points are on the
-		// perpendicular through p.
+		// (x, y) is the direction of the line at p: the sum of the directions of the segments before p and after p. The points of the upper
+		// and the lower edge are at the same distance from p, at right angles to (x, y).
 		x, y := x1+x2, y1+y2
 		length := math.Hypot(x, y)
 		distance := float64(halfWidth) * min(maxMiter, 2/length)

@@ -29,7 +29,7 @@ type point struct {
 	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
 	Source  string
 	Fetched *time.Time
-	// Computed has one entry for each metric of a comparison: true if the value is interpolated. In other charts, Computed is nil.
+	// Computed says for each metric whether its value is interpolated. It is nil, except on the page that compares videos.
 	Computed []bool
 }
 

@@ -129,7 +129,7 @@ type collectionPage struct {
 // shownGain is the gain of a video as a page shows it.
 type shownGain struct {
 	Views *int64
-	Since string // day from which the gain counts; "" if the gain covers the whole period
+	Since string // day on which the gain begins; "" if the gain covers the whole period
 }
 
 // gainSince returns the gain of a video in the period p. The API counts the gain from startDay. If startDay is the last day of p, the video has

@@ -123,7 +123,7 @@ func (t tableView) HiddenFormFields() []hiddenField {
 	return hiddenFields(withParameters(t.query, "columns", ""))
 }
 
-// hiddenFields returns the parameters of a query, sorted by name.
+// hiddenFields returns hidden form inputs that contain the parameters of a URL query, sorted by name.
 func hiddenFields(query url.Values) []hiddenField {
 	var out []hiddenField
 	for name, values := range query {

@@ -49,8 +49,8 @@ type problemPage struct {
 	Back string // path and query of the page that contained the form or link; "" if this page is unknown or is the overview
 }
 
-// pageToReturnTo returns the path and the query of the page with the form or the link that caused this request. It returns "" if this page is
-// not known, or if the visitor has no session. It also returns "" for the overview, because every error page has a link to the overview.
+// pageToReturnTo returns the path and the query of the page from which the visitor sent this request. It returns "" if this page is not
+// known, or if the visitor has no session. It also returns "" for the overview, because every error page has a link to the overview.
 func (v *visit) pageToReturnTo(problem *Problem) string {
 	if v.id.Organisation.Name == "" {
 		return ""

@@ -307,8 +307,8 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. Next to the video's gains
-// and changes, a page then shows the time of the numbers. updatedAt is this time, or nil if the video has no numbers.
+// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. A page that shows gains or changes of such a
+// video also shows the time of its newest numbers. updatedAt is this time, or nil if the video has no numbers.
 func (p *Pages) areNumbersOld(updatedAt *time.Time) bool {
 	return updatedAt != nil && p.Now().Sub(*updatedAt) > 48*time.Hour
 }
@@ -348,8 +348,9 @@ var stateOfStatus = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// For the fetch status "pending", stateOf can return one of these keys of stateOfStatus. waitingFirst means that the video or account has no
-// numbers yet. waitingNew means that old numbers exist, from an import or from earlier tracking.
+// The constants waitingFirst and waitingNew are keys of the map stateOfStatus. Both are for videos and accounts with the fetch status
+// "pending". waitingFirst is for an item without numbers. waitingNew is for an item with old numbers, from an import or from earlier
+// tracking.
 const (
 	waitingFirst = "waiting for first numbers"
 	waitingNew   = "waiting for new numbers"

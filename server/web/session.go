@@ -36,8 +36,8 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 
 // askToSignIn redirects the visitor to the sign-in page. After the sign-in, the visitor gets the requested page.
 //
-// If the request sends a form, askToSignIn shows the sign-in page itself, which says that nothing was changed. After the sign-in, the visitor
-// gets the page with the form. The form of the page Track then contains the pasted links again.
+// If the request is a submitted form, askToSignIn does not redirect. It responds with the sign-in page and the message that nothing was
+// changed. After the sign-in, the visitor gets the page with the form. The form of the page "Track" then contains the pasted links again.
 func (v *visit) askToSignIn() error {
 	if v.r.Method != http.MethodPost {
 		target := "/login"
@@ -92,7 +92,7 @@ func (v *visit) startSession(session, path string) {
 type loginPage struct {
 	Problem      *Problem           // why the last attempt to sign in failed; nil before the first attempt
 	Next         string             // path of the page to show after signing in; "" for the overview
-	HiddenFields []hiddenField      // fields of the form of the page Track, if it was submitted after the session had ended
+	HiddenFields []hiddenField      // submitted fields of the page "Track", if the session had ended before the visitor submitted them
 	Link         string             // secret of the login link; "" on the page that asks for a token
 	Org          store.Organisation // organisation of the login link
 }

@@ -279,7 +279,7 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 type progress struct {
 	Total   int
 	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
-	Arrived []firstFetch // the videos and accounts that were fetched for the first time since the last request for progress
+	Arrived []firstFetch // the videos and accounts whose first fetch was after the previous request for progress
 	Rounds  int          // number of requests for progress that the page has already sent
 	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
 }

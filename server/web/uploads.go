@@ -41,7 +41,7 @@ type uploadDot struct {
 	High  bool // true if the video has at least ten times the median views
 }
 
-// uploadColumn is the bar for a week with uploads.
+// uploadColumn is a vertical bar of the diagram. Its height shows the number of uploads in one week.
 type uploadColumn struct {
 	X, Y, Width, Height float64
 	Week                store.Date // first day of the week, a Monday

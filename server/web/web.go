@@ -72,7 +72,7 @@ type Backend interface {
 	RecordShareVisit(ctx context.Context, share store.Share)
 	// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to
 	// store.ShareVisitInterval. LastShareVisit returns nil if no visitor has opened the page, or if the page does not belong to the
-	// organisation of id.
+	// organisation id.Organisation.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
 	// cookie that lets the browser read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
@@ -377,9 +377,9 @@ const (
 	maxWait     = time.Hour
 )
 
-// secondsToWait returns the number of seconds until a page that waits for numbers reloads itself. nextFetch is the time of the next fetch, or
-// nil if it is not known. No numbers can arrive before nextFetch. If the fetch is late, for example because no collector is running, the number
-// of seconds grows with the delay.
+// secondsToWait returns a number of seconds. After this time, a page that waits for numbers reloads itself. nextFetch is the time of the
+// next fetch, or nil if it is not known; no numbers can arrive before nextFetch. If the fetch is late, for example because no collector is
+// running, the number of seconds grows with the delay.
 func (v *visit) secondsToWait(nextFetch *time.Time) int {
 	wait := minWait
 	if nextFetch != nil {

@@ -53,11 +53,12 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the history keeps its own point, and the imported point is not stored. The point in the history is for the same day and has other
-	// counts. It was measured, or imported with counts.
+	// PointKept: the imported point is not stored, because the history already has one of these points:
 	//
-	// For a day older than Retention.Daily, the history can also keep another point of the same week: a daily point, or a weekly point that was not
-	// imported.
+	//   - a point of the same day with other counts
+	//   - for a day older than Retention.Daily: a point of the same week that is a daily point or was not imported
+	//
+	// If the imported point has counts, it replaces a point that was imported earlier without counts.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -308,9 +309,8 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets mergedVideo.named for each video: the handle of the video's account. If the import names an account only by its id,
-// setHandlesByID finds or creates the account. A created account gets its id as its handle. Sources also report the id as the handle if an account
-// has no handle.
+// setHandlesByID sets the field `named` of each video to the handle of the video's account. If the import has only the account's id,
+// setHandlesByID finds the account by this id, or creates the account. A created account has no known handle, so its id becomes its handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -356,7 +356,7 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the video's account must be found by its id. Then the import has the id, but neither the link nor the stored
+// mustFindAccountByID returns true if the video's account can only be found by its id: the import has the id, but neither the link nor the stored
 // video has a handle.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
@@ -394,7 +394,8 @@ func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) erro
 	return nil
 }
 
-// knownVideos returns those videos of the links that the organisation already has. The key of the result is the video's queue.TargetKey.
+// knownVideos searches the organisation's videos for the given links, and returns the videos that it finds. The key of the map is the video's
+// queue.TargetKey.
 func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, error) {
 	wanted := make([][]any, len(links))
 	for n, l := range links {

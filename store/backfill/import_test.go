@@ -483,8 +483,8 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 	})
 }
 
-// TestImport_fillsLatestCountsThatTheLastFetchLacks checks that an earlier imported count becomes the latest count if the last fetch did
-// not report the count. Counts that the last fetch reported stay unchanged.
+// TestImport_fillsLatestCountsThatTheLastFetchLacks checks that an imported count becomes the latest count if the last fetch did not report this
+// count. The imported point is older than the last fetch. Counts that the last fetch reported stay unchanged.
 func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -22,7 +22,7 @@ type mergedVideo struct {
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
-	account       *uuid.UUID    // set only if the stored video has no account: the id of the account that the import names, or nil
+	account       *uuid.UUID    // the id of the account that the import adds to a stored video without an account; otherwise nil
 }
 
 // classifyPoints returns what the import does with each imported point of the video. It stores the points to import in m.added. It moves the stored
@@ -82,7 +82,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// The stored point s and the imported point p are in the same old week. If s is a daily point, or was not imported, p is not stored.
+		// The day of the imported point p is older than Retention.Daily, and the stored point s is in the same week. The import does not store p
+		// if s is a daily point or was not imported.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		// An earlier import stored the weekly point s. Its day is later than the day of p.
@@ -124,8 +125,8 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	return 0
 }
 
-// isAddedPointWeekly returns true if the point m.added[n] is stored as a weekly point. This is the last point of a week in m.added. The points of the
-// day firstDaily and of later days do not count, because they are stored as daily points.
+// isAddedPointWeekly returns true if m.added[n] is stored as the weekly point of its week. The weekly point of a week is its last point in m.added
+// before the day firstDaily. Points of firstDaily and of later days are stored as daily points.
 func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -234,8 +235,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has the latest value of this count, so the day of the latest value is unknown. An imported value replaces the latest value
-			// only if the imported point is later than all stored points.
+			// No stored point has this count, so the day of its latest value is unknown. An imported value replaces the latest value only if the
+			// imported point is later than all stored points.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

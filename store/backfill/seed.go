@@ -301,8 +301,8 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// nextFetch returns the scheduled fetch time of a target on the next UTC day. Loaded targets are not fetched earlier, because the batch
-// already contains the point of the present day.
+// nextFetch returns the time of the first scheduled fetch of a loaded target. This fetch is on the next UTC day, because the loaded data already
+// has a point for the present day.
 func (l *loading) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }

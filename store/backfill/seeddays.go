@@ -21,8 +21,8 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays adds a row for each day of the account to l, and adds the account's daily sums to the sums of the organisation. A row has the sums of the
-// last known counts of all videos at the end of the day, and the last known number of followers.
+// addDays computes sums for each day of the account: the sum of each count of the account's videos, and the number of followers. If a day lacks a
+// value, the last known value is used. addDays adds the sums to l.accountDays as rows, and to the organisation's sums in l.days.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {

@@ -196,8 +196,8 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.setProfile(a)
 	}
-	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation does not
-	// have. The method trackNewVideos skips videos that the organisation has.
+	// Add the listed videos even if the answer is outdated, because they can include videos that the organisation does not have. The method
+	// trackNewVideos skips the other videos.
 	if f != nil && f.Listed {
 		reach, err := d.findUnpinnedOldVideo(a)
 		if err != nil {
@@ -434,9 +434,9 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers updates two totals of the organisation: the number of followers and the number of followed accounts. It adds the changes of these two
-// counts of an account. The arguments are the account before the fetch and after the fetch. addFollowers then stores the totals as the organisation's
-// point for the day of the fetch.
+// addFollowers updates the organisation's totals after a fetch of an account: the number of followers and the number of followed accounts. The
+// arguments are the account before and after the fetch; the totals change by the difference. Then addFollowers stores the totals as the
+// organisation's point for the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

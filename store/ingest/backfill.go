@@ -58,9 +58,9 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	}), nil
 }
 
-// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list, the
-// tracking type decides how long the list must be. After that, the list must reach back to the last complete list. If it does not, nextDepth returns
-// the next length in listDepths.
+// nextDepth returns how many videos the collector must request in the account's next list, or 0 if no longer list is needed. Before the first
+// complete list, the account's tracking type determines this number. Later, if the present list may lack new videos, the number is the next
+// higher value in listDepths.
 func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -82,11 +82,12 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 
 // videosToTrack returns the listed videos that the account's tracking type includes:
 //
-//   - Videos that were uploaded after tracking began.
-//   - The first videos of the list, if there was no complete list yet. For each tracking type, store.ListDepths has their number.
-//   - For the type "all", all videos without an upload date.
-//   - For the types "latest_30" and "latest_200", the videos without an upload date whose index in the list is lower than maxIndex. If the collector
-//     requested only one page, or if there was no complete list yet, all videos without an upload date.
+//   - For all types: the videos that were uploaded after tracking began.
+//   - Before the first complete list: the first videos of the list. For each type, store.ListDepths has their number.
+//   - For the type "all": all videos without an upload date.
+//   - For the types "latest_30" and "latest_200", if the collector requested only one page, or before the first complete list: all videos without
+//     an upload date.
+//   - For these two types in all other cases: the videos without an upload date whose index in the list is lower than maxIndex.
 //
 // The argument maxIndex is the result of findUnpinnedOldVideo.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {

@@ -87,7 +87,7 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 	}
-	waitAWeek() // the database has no record of the clock yet, so nothing is deleted for a week
+	waitAWeek() // the table clock_state is still empty: rows are deleted only after the clock has run without a jump for a week
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())

@@ -22,8 +22,8 @@ func randomCount(t *rapid.T, name string, maximum int64) *int64 {
 	return new(rapid.Int64Range(0, maximum).Draw(t, name))
 }
 
-// expectedGrowth returns the growth of the views in the given number of days, as a number and in percent. It goes back day by day to the last
-// known views before this period. A result that cannot be known is nil.
+// expectedGrowth returns the growth of the views in the given number of days up to `day`, as a number and in percent. The growth is `latest`
+// minus the last known views from before this period. A result that cannot be computed is nil.
 func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
 	start, measured := day-store.Date(days), false
 	for d := day; d > start; d-- {
@@ -66,7 +66,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 					}
 				}
 				storetest.Measure(t, db, at, facts)
-				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of the links
+				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // the list is ordered by created_at, so the videos are in the order of the links
 					today := store.DateOf(at)
 					require.Equal(rt, latest[i], v.LatestViews)
 					for days, got := range map[int]*float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
@@ -229,7 +229,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			requireEqualFloat(rt, want.nonZero, a.MedianViewsNonZero, "median views of the videos that have views")
 			requireEqualFloat(rt, want.over10, a.PercentOutperform10x, "percentage of videos with 10 times the median views")
 			requireEqualFloat(rt, want.over25, a.PercentOutperform25x, "percentage of videos with 25 times the median views")
-			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of the links
+			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // the list is ordered by created_at, so the videos are in the order of the links
 				known := want.median != nil && *want.median > 0 && latest[i] != nil
 				require.Equal(rt, known, v.OutlierMultiplier != nil)
 				if known {

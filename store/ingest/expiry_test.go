@@ -22,8 +22,9 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertersByTable returns a function for each table whose old rows are deleted. The key of the map is the table's name. The function inserts a row
-// into the table, with the argument `at` as the time of the row's last use. Each call needs another n, because the keys of some rows contain n.
+// insertersByTable returns a map of functions. Its keys are the names of all tables whose old rows are deleted. Each function inserts a row
+// into its table. The argument `at` is the time of the row's last use. Each call of insertersByTable needs another n, because the keys of some rows
+// contain n.
 func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

@@ -55,9 +55,9 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// externalIDAfterFetch returns the external id that the account's target gets after a fetch. The platform's id of the account is the best external
-// id, an id of the source is the second best, and a handle is the third. If the source reported a better id than the present external id, the result
-// is the better id. Otherwise it is the present external id.
+// externalIDAfterFetch returns the external id that an account's target must have after a fetch. It selects the best of the present external id
+// and the ids that the source reported. The platform's id of the account is the best, an id of the source is the second best, and a handle is the
+// third.
 func externalIDAfterFetch(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)

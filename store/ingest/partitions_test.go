@@ -58,8 +58,8 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 	return done
 }
 
-// readTimeout is the time limit of a read, long enough for a busy machine. The simulated dump ends after the read. So a read that waits for the end
-// of the dump fails at this limit.
+// readTimeout limits how long a read may take. It is long enough for a busy machine. The simulated dump ends only after the read, so a read that
+// waits for the dump fails at this limit.
 const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.

@@ -243,8 +243,8 @@ func TestRetention_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	})
 }
 
-// If a count is written between the roll-up of a month and the check before the drop, the month is not dropped. The next call of
-// ApplyRetention rolls up the count.
+// ApplyRetention rolls up the daily points of a month, checks the weekly points, and then drops the month's partition. If a count is written
+// between the roll-up and the check, the month is not dropped. The next call of ApplyRetention then rolls up the count.
 func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

@@ -129,8 +129,8 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
-// An answer from before midnight is written after midnight. It changes the totals of the previous day, unless a fetch of the new day was written
-// before.
+// If the counts of a fetch from before midnight are written after midnight, they change the totals of the previous day. But if a fetch of the new
+// day was written first, the totals of the previous day stay unchanged.
 func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -62,8 +62,8 @@ func parseLink(raw string) (Link, *Error) {
 		l, first = parseBareLink(s, 0)
 	}
 	for err, i := first, 0; err != nil; i++ {
-		// The last character of s, such as a full stop, can belong to the surrounding text. If the host belongs to a platform and closers contains
-		// this character, remove the character and try again.
+		// The last character of s, such as a full stop, can belong to the surrounding text. If the host belongs to a platform, and the last
+		// character is in the list "closers", remove this character and try again.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first

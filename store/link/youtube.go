@@ -223,7 +223,8 @@ func leadingYouTubeID(s string) (id string, ok bool) {
 		return "", false
 	}
 	id, tail := s[:length], s[length:]
-	// The 11 characters encode a 64-bit number with 6 bits each, so only 16 different characters are possible at the end.
+	// An id encodes a 64-bit number. Each of the first 10 characters encodes 6 bits. The last character encodes the remaining 4 bits, so it
+	// is one of 16 characters.
 	if !consistsOf(id, length, length, isIDCharacter) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}

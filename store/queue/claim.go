@@ -30,8 +30,8 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are unconfirmed handles of the video's account, from the links with which organisations track the video. There are at most
-	// claimedHandles of them. The handle that was received or last tried longest ago comes first. The handle "" stands for a link without a handle.
-	// It comes first only if it is the only handle.
+	// claimedHandles of them. They are sorted by the time of the last try, the oldest first. For a handle that was never tried, the time at
+	// which its link was added counts. The handle "" stands for a link without a handle. It comes first only if it is the only handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -80,24 +80,26 @@ type ClaimRequest struct {
 	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the number of due targets in the earlier
 	// lanes is less than Candidates.
 	Lanes []Lane
-	// If Idle is true, the claim takes only targets that idle organisations have requested. An organisation is idle if no collector is fetching a
-	// target from this source for it. Lanes must then contain only the interactive lane.
+	// If Idle is true, the claim takes only targets that idle organisations have requested. An organisation is idle if this source is
+	// fetching none of the targets that the organisation has requested. If Idle is true, Lanes must contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// If Ahead is not 0, the claim can also take targets that become due within Ahead on the same UTC day. It does so if the number of due targets
-	// is at least 1 and less than Candidates. It never takes such a target from the interactive lane, or a target whose last fetch failed.
+	// Ahead is how long before its due time a target can be claimed. Such early targets are added to a claim only if at least one target is
+	// due, but fewer than Candidates. An early target becomes due on the same UTC day. It is not in the interactive lane, and its last fetch
+	// has not failed.
 	Ahead time.Duration
 	// Pick chooses the batch of due targets for the next call to the source. It also chooses the duration of the lease. All targets of the batch
 	// must have the same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses. No other collector can claim them before the lease ends. The claim is empty if no target
-// is due. A due target that no organisation tracks any more is deleted.
+// Claim leases the due targets that r.Pick chooses. No other collector can claim them before the lease ends. The claim is empty if no target
+// is due. Claim deletes due targets that no organisation tracks any more.
 //
-// In the interactive lane, targets of the organisations with the fewest claimed targets come first. For equal numbers, the target with the
-// lowest turn comes first. In the other lanes, the target that has been due longest comes first.
+// r.Pick gets the targets of a lane in a fixed order. In the interactive lane, the targets of the organisation with the fewest claimed
+// targets come first. If two organisations have equally many claimed targets, the target with the lower turn comes first. In the other lanes,
+// the target that has been due longest comes first.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -270,8 +272,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles copies the handles of a video from the list all to t.Handles, but at most claimedHandles handles. It leaves out the confirmed handle
-// t.Handle. It does nothing if t is an account.
+// setHandles sets t.Handles to the unconfirmed handles of a video. These are at most claimedHandles handles from the list "all", without the
+// confirmed handle t.Handle. It does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

@@ -31,11 +31,11 @@ type orgTurn struct {
 // lane: the target with the lowest turn is claimed first.
 type TurnKey struct {
 	Route        string    // name of the source
-	Organisation uuid.UUID // the zero UUID if the target needs no turn
+	Organisation uuid.UUID // the organisation that requested the target; for the zero UUID, TakeTurns returns 0
 }
 
-// TakeTurns returns a new turn for each of the keys, in the order of the keys. A turn orders the targets in the interactive lane of a source:
-// the target with the lowest turn is claimed first. The turn is 0 if the key has no organisation.
+// TakeTurns returns a new turn for each key, in the order of the keys. A turn is a number: in the interactive lane of a source, the target
+// with the lowest turn is claimed first. If a key has no organisation, its turn is 0.
 func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	last, turns := map[TurnKey]int64{}, make([]int64, len(keys))
 	for i, k := range keys {
@@ -91,8 +91,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number to which TakeTurns adds 1 to get the next turn of k. If no target waits in the interactive lane, this number is the
-// current time in microseconds. Otherwise it is the greater of two numbers: the last turn of k, and the lowest turn of a waiting target minus 1.
+// lastTurn returns the next turn of k, minus 1. The next turn is the last turn of k plus 1, or the lowest turn of a waiting target if that is
+// higher. If no target waits in the interactive lane, lastTurn returns the current time in microseconds.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

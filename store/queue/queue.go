@@ -160,11 +160,11 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched keeps RefreshPause between two fetches, even if an organisation stops tracking a target and then tracks it again. It delays an
-// entry if the target was fetched less than RefreshPause ago, and the organisation had tracked the target before that fetch.
+// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation already tracked the target
+// at that time. So an organisation cannot shorten RefreshPause when it stops tracking a target and then tracks it again.
 //
-// A delayed entry becomes due at the next scheduled time of its target. If the organisation lacks the counts of the last fetch, the entry becomes due
-// when RefreshPause ends, if that is earlier.
+// A delayed entry becomes due at the next scheduled time of its target. If the organisation did not get the counts of the last fetch, the
+// entry becomes due no later than RefreshPause after that fetch.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

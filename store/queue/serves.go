@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form describes a group of targets: those of one platform and kind that have a handle, or those that have only an id. Each collector
-// stores the forms of targets that it can fetch.
+// Form describes a group of targets. All targets of the group have the same platform and the same kind. The field ByHandle says whether they
+// have a handle or only an id. Each collector stores the forms that it can fetch.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind

@@ -209,8 +209,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing queries. The result "named" is true if there is such
-// a query. The result "list" is true if the query is a list of parameters and has a column organisation_id.
+// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing queries. The result "named" is true if there
+// is such a query. The result "list" is true if the query selects only parameters and has a column organisation_id: see isParameterList.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -282,8 +282,9 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. They restrict a table if they compare its
-// organisation_id with a parameter, or with the organisation_id of a table that is already restricted.
+// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. They restrict a table if they compare
+// its organisation_id with a parameter, with the organisation_id of a list that db.WithRows made, or with the organisation_id of a table that
+// is already restricted.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -389,7 +390,8 @@ func parseParameter(nodes []node) (index int, ok bool) {
 	return 0, false
 }
 
-// parameterIndex returns the index of the argument of the first node, or 0 if there is no node.
+// parameterIndex returns the field "index" of the first node, or 0 if there is no node. The caller checks whether the first node is a
+// parameter.
 func parameterIndex(nodes []node) int {
 	if len(nodes) == 0 {
 		return 0

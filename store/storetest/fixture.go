@@ -222,7 +222,7 @@ func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 // NeverStop is a callback that always lets a job continue.
 func NeverStop() error { return nil }
 
-// StopVideos stops the videos with the given links.
+// StopVideos stops the tracking of the videos with the given links. The test fails if one of the videos is not tracked.
 func StopVideos(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
 	refs := make([]store.VideoRef, len(links))

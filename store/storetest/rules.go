@@ -11,18 +11,12 @@ import (
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
-//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: their organisation_id must equal a parameter.
-//   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an organisation_id.
+//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables.
+//   - An INSERT into a distributed table names organisation_id in its columns, and in its conflict target if it has one.
+//   - No statement changes an organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
 //   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
-//
-// These details belong to the first rule:
-//   - In place of a parameter, organisation_id can equal the organisation_id of a restricted table, or of a list that db.WithRows made. The table or
-//     list can also belong to an enclosing query.
-//   - A condition does not count if OR combines it with another condition, or if NOT negates it.
-//   - A condition in the ON of a LEFT JOIN counts only for the joined table.
-//   - A recursive query needs the condition in both halves.
 func CheckStatement(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
@@ -31,12 +25,12 @@ func CheckStatement(statement string, args ...any) error {
 	return nil
 }
 
-// CheckRouting returns an error if Citus might send a statement to more than one shard. The statement must follow the rules of CheckStatement and two
-// further rules:
-//   - Each query and each subquery has its own condition that restricts its distributed tables to one organisation. A comparison with a list, or
-//     with a table of an enclosing query, does not count.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. The inserted rows and the conditions of the statement
-//     name the same organisation.
+// CheckRouting returns an error if Citus might send a statement to more than one shard. It checks the rules of CheckStatement and these
+// rules:
+//   - Each query and each subquery with distributed tables compares an organisation_id of these tables with a parameter. A comparison with a
+//     list or with a table of an enclosing query is not enough.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table.
+//   - The inserted rows and the conditions of a statement name the same organisation. This rule is checked only if args is not empty.
 func CheckRouting(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
@@ -48,8 +42,8 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkEachStatement checks all statements in a text, which are separated by ";". It treats every statement as a subquery of root. args has the
-// arguments of the statements, or nothing.
+// checkEachStatement checks all statements in a text, which are separated by ";". The block root encloses every statement, and has no tables.
+// args are the arguments of the text. If args is empty, the values of the arguments are not checked.
 func checkEachStatement(statement string, root *block, args []any) error {
 	nodes, err := parseStatement(statement)
 	if err != nil {
@@ -205,8 +199,7 @@ func checkQuery(nodes []node, outer *block) error {
 	return nil
 }
 
-// checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see the first rule of
-// CheckStatement.
+// checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see bindTables.
 func checkSelect(nodes []node, outer *block) error {
 	clauses, err := splitAtKeywords(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
@@ -248,8 +241,7 @@ func checkUpdate(nodes []node, outer *block) error {
 	return b.checkConditions(clauses)
 }
 
-// checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see the first rule of
-// CheckStatement.
+// checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see bindTables.
 func checkDelete(nodes []node, outer *block) error {
 	clauses, err := splitAtKeywords(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {

@@ -45,10 +45,11 @@ var Engines = []string{"sqlite", "postgres"}
 // "postgres".
 const EngineVariable = "REELTALLY_TEST_ENGINE"
 
-// StoreEngines returns the names of the engines on which Each runs a test: Engines, or only "citus" if EngineVariable is "citus".
+// StoreEngines returns the names of the engines on which the function Each runs a test. These are the names in Engines. But if the
+// environment variable EngineVariable is "citus", the only engine is "citus".
 //
-// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might send to more than
-// one shard: see CheckRouting. The tests use a real cluster if CitusURL is set, and a stand-in for the extension otherwise: see standIn.
+// The engine "citus" is a Citus cluster if CitusURL is set, and otherwise a PostgreSQL database with a stand-in for Citus: see standIn. The
+// Guard of this engine refuses each statement that Citus might send to more than one shard: see CheckRouting.
 func StoreEngines() []string {
 	if os.Getenv(EngineVariable) == "citus" {
 		return []string{"citus"}

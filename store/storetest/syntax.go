@@ -28,7 +28,7 @@ const (
 	groupNode
 )
 
-// isKeyword returns true if the node is one of the keywords: a word without quotes that equals a keyword. The keywords must be in lower case.
+// isKeyword returns true if the node is a word without quotes, and the list "keywords" contains this word. The list must be in lower case.
 func (n node) isKeyword(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false

@@ -349,7 +349,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "the page %s must not scroll sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // a name with a hyphen belongs to a variant of another page, so no picture is needed
+				if !strings.Contains(name, "-") { // save no pictures of variants of a page, such as "compare-empty"
 					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// keyValueOption returns the option that makes kong parse settings such as basic=7d,premium=6h, whose values are parsed with parseValue. The same key must
-// not occur twice. A flag that is given again adds keys.
+// keyValueOption returns a kong option for settings that are lists of keys and values, such as basic=7d,premium=6h. The function parseValue
+// parses each value, such as 7d. A key must not occur twice in one list. If a flag is given more than once, its lists are merged.
 func keyValueOption[T any](parseValue func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[map[string]T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

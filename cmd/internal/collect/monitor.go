@@ -40,7 +40,7 @@ type Monitor struct {
 	logger   *slog.Logger
 
 	mu         sync.Mutex
-	last       Status        // status of the last finished read
+	last       Status        // the status that the last finished call of ReadStatus returned
 	err        error         // error of the last finished read; errNotRead before the first read has finished
 	cacheUntil time.Time     // until this time, the last result is returned and no new read starts
 	reading    chan struct{} // closed when the current read ends; nil if no read runs

@@ -23,8 +23,8 @@ const demoSource = store.SandboxSource
 // Stage is the name of a step of a migration. It is shown while the step runs.
 type Stage string
 
-// These constants are the stages of a migration, in order. The histories are imported after the stage Histories and before the stage Writing. The
-// import has its own stages: see transfer.Stage.
+// These constants are the stages of a migration, in order. Between the stages Histories and Writing, the downloaded histories are imported.
+// This import has its own stages, of the type transfer.Stage.
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"

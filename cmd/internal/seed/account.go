@@ -95,9 +95,9 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates the account that uploaded startVideo, the video itself, and other uploads of the account. If startVideo is nil,
-// it takes a random video of the platform p instead. On TikTok and Instagram, this video is years old, so its history has the full length of
-// Plan.Days.
+// generateAccount generates startVideo, the account that uploaded it, and other videos of this account. If startVideo is nil, generateAccount
+// uses a random video of the platform p as startVideo. On TikTok and Instagram, a random video is years old, so its history has the full
+// length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
@@ -230,8 +230,8 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// refusal returns the latest refusal of the fetches of a deleted or private video. It returns nil if the video is neither deleted nor private, if
-// the video has no points, or if its last point is of today.
+// refusal returns why the latest fetches of a video failed, if the video is deleted or private. It returns nil for other videos, for a video
+// without points, and for a video that has a point of today.
 func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.FetchRefusal {
 	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
 		return nil

@@ -130,9 +130,9 @@ type generator struct {
 	rand *rand.Rand
 
 	collections  []backfill.LoadCollection
-	campaigns    []uuid.UUID           // ids of the collections that get videos
-	mixed        []uuid.UUID           // ids of those campaigns that also get accounts
-	creators     []uuid.UUID           // ids of the collections that get only accounts
+	campaigns    []uuid.UUID           // ids of the collections to which videos are added
+	mixed        []uuid.UUID           // ids of the collections to which videos and accounts are added; the field "campaigns" has these ids too
+	creators     []uuid.UUID           // ids of the collections to which accounts are added, but no videos
 	usedAccounts map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft   int                   // number of videos still to generate
 	videos       map[link.Platform]int // number of videos generated so far
@@ -187,7 +187,8 @@ const (
 	maxAccountsPerBatch = 500
 )
 
-// generateAll generates the data of the organisation and sends it to the channel batches. The first batch includes all collections.
+// generateAll generates the data of the organisation in batches, and sends each batch to the channel. The first batch includes all
+// collections.
 func (g *generator) generateAll(ctx context.Context, batches chan<- backfill.LoadBatch) error {
 	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0

@@ -38,7 +38,7 @@ const (
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // format of the values; "plain" if all values of the column mean the same in every format
-	Example string `json:"example"` // if the format was detected, the first value that shows it; otherwise the first value of the column
+	Example string `json:"example"` // the first value from which the format was detected; if the format was not detected, the first value of the column
 	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
 
@@ -61,14 +61,14 @@ type formats struct {
 // evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
 // has the format "day-first" or "month-first".
 type evidence struct {
-	first     string // the first value that shows the first format (decimal-point or day-first); "" if there is none
-	second    string // the first value that shows the second format (decimal-comma or month-first); "" if there is none
+	first     string // the first value that must be in the format "decimal-point" (numbers) or "day-first" (dates); "" if there is none
+	second    string // the first value that must be in the format "decimal-comma" (numbers) or "month-first" (dates); "" if there is none
 	ambiguous string // the first value that has different meanings in the two formats; "" if there is none
-	any       string // the first value of the column; if no value shows the format, it becomes ColumnFormat.Example
+	any       string // the first value of the column, in any format
 }
 
-// addValue records one value of the column. The parameter slot points to a field of e: first, second or ambiguous. If the field is empty, addValue
-// stores the value in it. If the value means the same in both formats, slot is nil.
+// addValue stores a value of the column in e.any, and also in the field to which slot points. It overwrites no earlier value. slot points to
+// e.first, e.second or e.ambiguous, or is nil if the value means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -103,8 +103,8 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// *decimal is for a value whose last point or comma is the decimal sign. *group is for a value whose last point or comma separates
-	// thousands.
+	// If the last point or comma in the text is a decimal sign, addValue gets the pointer "decimal". If the last point or comma separates thousands,
+	// addValue gets the pointer "group".
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal

@@ -20,7 +20,7 @@ type Import struct {
 	Columns Columns
 	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
 	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
-	// Formats is called before the rows are checked, with the format of each column that has numbers or dates. It may be nil.
+	// Formats is a callback, or nil. Run calls it before it checks the rows, and passes the format of each column of numbers or dates.
 	Formats func([]ColumnFormat)
 	// Resolve follows a short link and returns the link to which it redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
@@ -182,8 +182,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 		}
 		readErrs <- err
 	}()
-	// newSpool calls addBadRow for conflicting rows, and readRows calls it for invalid rows. The calls are never concurrent, because the
-	// sorter returns its first record only after readRows has read all rows.
+	// readRows and newSpool both call addBadRow, but never at the same time. The sorter needs all rows from readRows before it sends the
+	// first record to newSpool.
 	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
 	for range sorted { // discard the remaining output, because the sorter ends only when all of it was received
@@ -315,8 +315,9 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	}
 }
 
-// writeVideos imports all videos in batches. It does not record finished batches, because a database that is restored from a backup may lack them. If
-// an interrupted import is run again, writeVideos imports all batches again. This is fast, and adds only what is missing.
+// writeVideos imports all videos in batches. If an interrupted import is run again, all batches are imported again, which is fast and adds
+// only what is missing. writeVideos keeps no list of finished batches: such a list would be wrong after the database is restored from an
+// older backup.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

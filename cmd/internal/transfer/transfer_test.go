@@ -289,7 +289,7 @@ func videoLink(t *testing.T) link.Link {
 	return l
 }
 
-// An export of more videos than one batch must contain each video once. Two exports must have the videos in the same order.
+// The export reads the videos in several batches. It must contain each video once, and a second export must have the videos in the same order.
 func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -48,7 +48,8 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	})
 }
 
-// runInsertTx runs f in a transaction. The argument insert is a function that inserts rows with INSERT statements. It calls exec for each statement.
+// runInsertTx runs f in a transaction. The parameter `insert` of f is a function that inserts rows into a table. The function `insert`
+// calls exec to run each INSERT statement.
 func runInsertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {

@@ -19,8 +19,8 @@ const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
 	// by more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference counts as a jump of the clock. If no collector
-	// was running for longer than clockJump, this counts as a jump too.
+	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference counts as a jump of the clock. Such a
+	// difference also occurs if all collectors were stopped for more than 31 days.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day

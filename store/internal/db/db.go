@@ -35,7 +35,7 @@ type Options struct {
 	MustExist bool
 	// Inspect, if set, is called before each statement. Tests use it to check every statement.
 	Inspect Inspector
-	// Traced records a span for each statement whose context has a span of OpenTelemetry.
+	// Traced says whether statements are recorded as spans of OpenTelemetry. A statement is recorded only if its context already has a span.
 	Traced bool
 }
 

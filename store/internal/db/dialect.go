@@ -146,8 +146,9 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watchPool(pool, o, d.name())}}, gormConfig(o))
 	}
-	// The pool for writes has one connection, so writers wait for it until their context ends. Its transactions take the write lock when they
-	// begin. Otherwise a transaction that reads first and writes later would fail if another process wrote in between.
+	// The pool for writes has one connection. A writer waits until the connection is free, or until the writer's context ends. Transactions of
+	// this pool take the write lock when they begin. Otherwise, a transaction that reads first and writes later would fail if another process
+	// wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}

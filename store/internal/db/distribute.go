@@ -141,9 +141,9 @@ func (l layout) checkTables() error {
 	return nil
 }
 
-// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. Citus refuses
-// to distribute a table to which a foreign key of a local table refers. So the first statements remove the foreign keys from and to the undistributed
-// tables, and the last statements add these keys again.
+// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. The first
+// statements drop the foreign keys from and to these tables, and the last statements add the keys again. Otherwise, Citus would refuse a table if
+// a local table has a foreign key to it.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)

@@ -72,8 +72,8 @@ func (l OrgRows) StatementsForExec(tx *gorm.DB, statement string, args ...any) (
 	return writes
 }
 
-// FindRows runs a query that can read the list l as a table with the name l.Name, and returns the rows of the result. The args are for the
-// placeholders in the statement. An ORDER BY in the statement must begin with organisation_id, because on Citus the query runs once for each
+// FindRows runs the query in `statement` and returns the rows of the result. In the query, l.Name is the name of a table with the rows of l. The
+// args are for the placeholders in the query. An ORDER BY must begin with organisation_id, because on Citus the query runs once for each
 // organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.StatementsForExec(tx, statement, args...) {
@@ -86,8 +86,8 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 	return found, nil
 }
 
-// FindColumns runs a query that can read the list l as a table with the name l.Name. The SELECT of the query must name the given columns in the same
-// order. FindColumns reads long results with less work than FindRows, because it uses no reflection.
+// FindColumns runs the query in `statement` and returns the rows of the result. In the query, l.Name is the name of a table with the rows of l.
+// The SELECT must name the given columns in the same order. FindColumns is faster than FindRows for long results, because it uses no reflection.
 func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement string, args ...any) (found []R, err error) {
 	for _, w := range l.StatementsForExec(tx, statement, args...) {
 		if found, err = AppendRows(tx, found, columns, w.Statement, w.Args...); err != nil {
@@ -208,9 +208,9 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// StatementsForInsert returns the statements that Insert runs. Usually, this is one statement, which selects the rows from a list. On Citus, a
-// distributed table gets statements with VALUES for each organisation. Citus would store a list as a temporary result before it sends the rows to the
-// shards.
+// StatementsForInsert returns the statements that Insert runs. Usually, this is one INSERT statement, which selects the rows from a list. For a
+// distributed table on Citus, each organisation gets its own INSERT statements with VALUES, because Citus would first store a list as a
+// temporary result.
 func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
@@ -245,8 +245,9 @@ func ColumnAssignments(listName string, columns []string) string {
 // arraysQuery returns a PostgreSQL query whose result is the given rows. The query has one parameter for each column: an array of the column's
 // values. The argument arraySQL is the SQL text of an array, with %s in place of the element type.
 //
-// A caller can hide the length of the arrays from PostgreSQL: it passes a subquery as arraySQL. PostgreSQL then assumes short arrays, looks up each
-// row in an index, and keeps the order of the rows. For arrays that are known to be long, PostgreSQL would read the whole joined table.
+// If arraySQL is a subquery, PostgreSQL does not know how long the arrays are, and assumes that they are short. It then looks up each row in an
+// index of the joined table, and keeps the order of the rows. Without the subquery, PostgreSQL would read the whole joined table if the arrays
+// are long.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
@@ -283,8 +284,8 @@ func (a array) MarshalJSON() ([]byte, error) {
 // IndexType implements pgtype.ArrayGetter. It returns nil, because arrays for different columns have values of different types.
 func (a array) IndexType() any { return nil }
 
-// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is marked as MATERIALIZED,
-// because SQLite would otherwise parse the JSON again for each row of a joined table.
+// jsonQuery returns a SQLite query whose result is the given rows. Its only parameter is a JSON text with all rows. The query is marked as
+// MATERIALIZED, because SQLite would otherwise parse the JSON again for each row of a joined table.
 func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	values := make([]string, len(types))
 	for i, t := range types {
@@ -296,7 +297,7 @@ func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	return "MATERIALIZED (SELECT " + strings.Join(values, ", ") + " FROM json_each(?))", []any{jsonRows{rows}}
 }
 
-// jsonRows is the argument of a statement that contains all rows as one JSON text: an array with an array for each row.
+// jsonRows is a parameter of a statement. Its value is a JSON array that has one inner array for each row.
 type jsonRows struct{ rows [][]any }
 
 // Value implements driver.Valuer. It returns the JSON text.

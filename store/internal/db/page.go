@@ -123,12 +123,12 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of the window w by the position of the last row before the window. It finds this row in the index. With the
-// offset, the database would read all columns of the rows before the window.
+// seekPosition replaces a large offset of the window w by the position of the last row before the window. It finds this row in the index. With
+// the offset, the database would read all columns of the rows before the window.
 //
-// The argument total is the number of rows of the list. In the second half of the list, it is faster to count from the end, but total may be
-// outdated. So isUnchanged must return true if no row was added or removed since total was read. If isUnchanged returns false or is nil, seekPosition
-// counts from the start.
+// In the second half of the list, seekPosition counts from the end, because this is faster. It then needs the present number of rows. The
+// argument total was read earlier, and isUnchanged returns true if no row was added or removed since then. If isUnchanged returns false or is nil,
+// seekPosition counts from the start.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil

@@ -43,15 +43,15 @@ type ListSpec[R any] struct {
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete sets the fields that are not columns of Table, such as labels. It is nil if rows have no such fields. It returns the number of
-	// completed rows, and an upper bound of the size of the set fields in JSON, in bytes. If this size would exceed maxBytes, Complete may stop after
-	// at least one row. ReadList then drops the other rows.
+	// Complete fills the fields that are not columns of Table, such as labels. It is nil if rows have no such fields. It returns the number of
+	// completed rows, and an upper bound of the size of these fields, in bytes of JSON. If this size would exceed maxBytes, Complete may stop
+	// after at least one row. ReadList then drops the other rows.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
 	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
 	Each func(row *R) error
-	// Completer returns a function that sets, in a single row, the same fields as Complete. It returns nil if rows cannot be completed one by one.
-	// Completer must be set if the field Each is set. If the field Before is set, ReadList calls Completer after the statement in Before has run.
+	// Completer returns a function that fills the same fields as Complete, but in a single row. It returns nil if rows cannot be completed one by
+	// one. A ListSpec with Each must also have Completer. ReadList runs the statement in Before, if there is one, before it calls Completer.
 	Completer func() func(row *R)
 }
 
@@ -61,8 +61,8 @@ type List[R any] struct {
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
 	// Start is the position after which the window begins. It is nil if the window was found by its offset, or if ListSpec.Sequence is set.
 	Start *Position
-	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is the maximum size of the fields that ListSpec.Complete has set, in
-	// bytes of JSON.
+	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is an upper bound of the size of the fields that ListSpec.Complete
+	// has filled, in bytes of JSON.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
@@ -71,21 +71,22 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 
 	// The other fields are set if the rows are passed to ListSpec.Each.
-	passed  int       // number of rows that were passed
-	present R         // the row that is passed at present
-	lastKey sortKey   // value of the ordering column in the last row that was passed
-	lastID  uuid.UUID // id of the last row that was passed
+	passed  int       // number of rows for which ListSpec.Each returned nil
+	present R         // the row for which ListSpec.Each is called at present
+	lastKey sortKey   // value of the column that orders the list, in the row with the id lastID
+	lastID  uuid.UUID // id of the last row for which ListSpec.Each returned nil
 }
 
-// Count returns the number of rows in the window. Rows that were passed to ListSpec.Each count too.
+// Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
 // ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then stops, and returns no error.
 var ErrEnough = errors.New("enough rows")
 
-// ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort.
+// ReadList reads a part of the rows of the query q, in the order o. The window w says which part. ReadList returns an error if o.Column is not a
+// key of spec.Sort.
 //
-// The result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
+// If the texts of the rows, or the fields that spec.Complete fills, take more than w.MaxBytes, the result has fewer than w.Limit rows. It has at
 // least one row, unless the window begins after the last row of the list.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]

@@ -126,7 +126,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // for some rows.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
 	check := errBehind // replicaCheck returns no row if the replica does not have the organisation yet; the error is then errBehind
-	var stopped error  // the error that the function of a statement returned for a row
+	var stopped error  // the error that a callback returned for a row; each statement has a callback
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {
 		case !row.IsTrue(1):

@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType returns hasType, which the caller sets to true if the value in column i has the expected type. If hasType is false and the value is not
-// NULL, requireType panics. So the result is false only for NULL.
+// requireType returns true if the value in column i has the expected type, and false if the value is NULL. It panics if the value has another
+// type. The caller compares the types and passes the result as hasType.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:

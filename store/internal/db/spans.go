@@ -30,7 +30,8 @@ func startStatementSpan(ctx context.Context, engine, query string) (context.Cont
 	return tracing.StartCall(ctx, summarizeSQL(text), attribute.String("db.system.name", systemNames[engine]), attribute.String("db.query.text", text))
 }
 
-// startReadSpan starts one span for several SELECT statements that are sent together, to the replica if onReplica is true.
+// startReadSpan starts one span for several SELECT statements that are sent together. If onReplica is true, the statements are sent to the
+// replica.
 func startReadSpan(ctx context.Context, engine string, onReplica bool, statements []statement) (context.Context, trace.Span) {
 	queries := make([]string, len(statements))
 	for i, s := range statements {

@@ -62,8 +62,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention and weeklyRetention are computed from the defaults of Retention. PostgreSQL drops only whole months of daily points, which
-	// takes up to 31 more days. Only whole weeks are rolled up, which takes up to 7 more days.
+	// dailyRetention and weeklyRetention are computed from the defaults of Retention. A daily point can be kept for 31 + 7 days more than
+	// DailyDays: PostgreSQL drops only whole months of daily points, and only whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -101,7 +101,7 @@ func Assign[T any](to *T, from *T) {
 	}
 }
 
-// AssignPointer sets the pointer that `to` points to. The new value is the pointer `from`. If `from` is nil, AssignPointer does nothing.
+// AssignPointer copies the pointer `from` to the variable that `to` points to. If `from` is nil, AssignPointer does nothing.
 func AssignPointer[T any](to **T, from *T) {
 	if from != nil {
 		*to = from
