@@ -84,7 +84,7 @@ func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	// If the video has a number of shares, its views may come from the insights of its account. These views can differ from the public views.
+	// If LatestShares is not nil, the views may come from the insights of the account. Views in insights can differ from the public views.
 	if v.LatestShares == nil {
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}

@@ -57,8 +57,8 @@ type tampering struct {
 	changedAnswers atomic.Int64
 
 	mu sync.Mutex
-	// forged contains the wrong counts that the collector cannot detect. The keys are the ids of videos. The key "unfetched" stands for an
-	// account that is fetched for the first time.
+	// forged contains the wrong counts that the collector cannot detect. The key of a video's counts is the video id. The key "unfetched"
+	// has the follower counts of an account that is fetched for the first time.
 	forged map[string][]int64
 }
 

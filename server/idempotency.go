@@ -19,8 +19,8 @@ import (
 // the server still stores the response.
 const storeResponseTimeout = 5 * time.Second
 
-// storeResponseGrace is the time limit for storing the response for an Idempotency-Key, if the request has a deadline. The time begins at
-// this deadline.
+// storeResponseGrace is how long the server can still store the response for an Idempotency-Key after the deadline of the request. For a request
+// without a deadline, only storeResponseTimeout applies.
 const storeResponseGrace = 500 * time.Millisecond
 
 // keyRenewal is the interval at which the server renews the lease of an Idempotency-Key during a request. Two renewals can fail before the

@@ -44,8 +44,8 @@ func newLabelCache(orgs int) (*labelCache, error) {
 
 // get returns the labels of an organisation, or nil if the cache does not have the labels of the given version.
 //
-// From the second call with the same version, load is true until put is called: the caller should then read all members of collections and call put.
-// After the first call, the caller should read only the members on its page, because collections often change again soon.
+// If load is true, the caller should read all members of all collections and call put. If l is nil and load is false, the caller should read only
+// the members on its page. load is false at the first call with a version, because collections often change again soon.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels of an organisation with their version. The caller must have read the version before the labels. If the collections of the
-// organisation have too many members for the cache, l must be nil, and put stores only this fact.
+// put stores the labels of an organisation with their version. The caller must have read the version before the labels. If l is nil, put records
+// that the collections of the organisation have too many members for the cache.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

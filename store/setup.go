@@ -17,7 +17,8 @@ var (
 	ErrSetupLink = errors.New("the setup link is unknown, used or expired")
 )
 
-// setupToken is the token id of a setup link in the table login_links. No token has this id, so a setup link cannot sign in.
+// setupToken marks setup links in the table login_links: their column token_id has this value instead of the id of a token. A setup link belongs
+// to no token, so it cannot be used to sign in.
 var setupToken = uuid.Nil
 
 // CreateSetupLink stores a link that can create the first organisation, and returns its secret. The link can be used once within

@@ -51,7 +51,7 @@ func (t target) fileName(program string) string {
 	return program
 }
 
-// release is one build of all files of a release.
+// release describes one release: the commit to build, the platforms, and the folder for the files.
 type release struct {
 	source  string // folder of the repository
 	out     string // folder to which the files are written

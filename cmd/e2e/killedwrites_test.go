@@ -32,8 +32,8 @@ const (
 	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
-// killedWriter is one organisation that changes its videos, with one request at a time. Its videos are divided into blocks, and each request
-// changes another block. The writer knows which changes the server acknowledged. So it knows the state that the server must show.
+// killedWriter is one organisation that sends requests until the test kills the server. Its videos are divided into blocks. The requests change
+// the blocks in turn. The writer knows which changes the server acknowledged, so it knows the state that the server must show.
 type killedWriter struct {
 	token        string
 	collection   string // id of the collection to which the videos are added

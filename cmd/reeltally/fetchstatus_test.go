@@ -195,8 +195,8 @@ func (s *statusSystem) getVideo(id string) map[string]any {
 	return s.callAPI(http.MethodGet, "/videos/"+id, nil)
 }
 
-// setFault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If kind is "", all sources work normally
-// again.
+// setFault makes all calls to a source fail in the sandbox. The parameter kind says how they fail, such as "server_error". If kind is "", all
+// sources work normally again.
 func (s *statusSystem) setFault(source, kind string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`

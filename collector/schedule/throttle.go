@@ -156,8 +156,9 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the units for a number of fetches from the available units. The list "costs" has the possible costs of one fetch.
-// Each fetch has the first cost for which enough units are available. subtractCost returns false if the units are too few for all fetches.
+// subtractCost subtracts the units for a number of fetches from the available units. The list "costs" has the possible costs of one fetch. As
+// many fetches as possible spend the first cost, then as many as possible the second, and so on. subtractCost returns true if the units are
+// enough for every fetch.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

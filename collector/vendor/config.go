@@ -129,8 +129,8 @@ type List struct {
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of list entries in one unit. An answer to a request with the placeholder {units} has the requested number of
-	// units. Any other answer has one unit.
+	// Page is the number of list entries in one answer. Exception: if the request contains the placeholder {units}, the number of list
+	// entries in one answer is Page times the value of {units}.
 	Page int `json:"page"`
 	// MaxUnits is the largest value of {units} in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`

@@ -245,9 +245,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to redirectURL. shortLink is the short link that was parsed from redirectURL. If
-// redirectURL is a login page, nextHop returns the canonical address of shortLink. Otherwise, it returns redirectURL as an https URL, with its
-// query.
+// nextHop returns the address to request after a redirect to redirectURL. The parameter shortLink must be the result of parsing redirectURL.
+// If redirectURL is a login page that leads to a short link, nextHop returns the canonical address of this short link. Otherwise, it returns
+// redirectURL as an https URL, with its query.
 func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {
