@@ -78,8 +78,8 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 // videosInLargeOrg returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
 func (o options) videosInLargeOrg() int { return int(100_000 * o.scale) }
 
-// videosInChangedOrg returns the number of videos of the organisation bench.pg.changed. The benchmark stores made-up answers for these
-// videos. Each organisation in bench.pg.others has the same number of videos.
+// videosInChangedOrg returns the number of videos of the organisation bench.pg.changed. The benchmark stores made-up answers for half
+// of these videos. Each organisation in bench.pg.others has the same number of videos.
 func (o options) videosInChangedOrg() int { return min(10_000, o.videosInLargeOrg()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.

@@ -34,7 +34,7 @@ type instance struct {
 	large   *organisation // the organisation whose data the requests read
 	small   *organisation // an organisation that has a tenth as many videos as the organisation in the field "large"; nil on SQLite
 	changed *organisation // the organisation whose data the benchmark changes
-	// The list "others" contains the remaining organisations. Each organisation in the list has as many videos as the organisation in the field
+	// The list "others" contains further organisations. Each organisation in the list has as many videos as the organisation in the field
 	// "changed". On SQLite, the list is empty.
 	others []*organisation
 }

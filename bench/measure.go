@@ -11,7 +11,7 @@ import (
 )
 
 // benchCase is one comparison of the benchmark: the time of the step "measured" is divided by the time of the step "limit". Both times are
-// measured in the client, from the start of the work to its end.
+// measured in the process of the benchmark, from the start of the work to its end.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of the two times
@@ -23,8 +23,8 @@ type benchCase struct {
 	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none
 }
 
-// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step once in every
-// round. round is the number of the round, beginning with 0, so that a step can use other data in each round.
+// step does the work that is measured and returns how long the work took, without its preparations. measureCases runs both steps of a case once in
+// every round. round is the number of the round, beginning with 0, so that a step can use other data in each round.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 func timedStep(f func(ctx context.Context, round int) error) step {

@@ -75,7 +75,7 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latestCounts(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	// In the next fetch, the videos need only counts. So one call can request several videos.
+	// In the next fetch, the videos that were fetched before need only counts. So one call can request several of these videos.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	if !h.testedSource.countsOnly {
 		run.trackVideosAt(1)

@@ -147,8 +147,8 @@ func TestStatementsPage_mentionsOnlyExistingFunctions(t *testing.T) {
 	}
 }
 
-// repositoryPath matches a path in a document, such as `docs/operating.md`: a file or folder of this repository, written in backticks. It does not
-// match names without a slash.
+// repositoryPath matches a path in a document, such as `docs/operating.md`, written in backticks. The path must begin with one of the folders of this
+// repository that the pattern lists. repositoryPath does not match names without a slash.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
 func TestDocuments_mentionOnlyExistingFiles(t *testing.T) {

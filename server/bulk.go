@@ -245,7 +245,7 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending 
 			s.previewAllowance, beyond))
 	}
 	if len(entries) > immediateLinks && started > 0 {
-		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its items are fetched by the scheduled update. The update begins now and fetches the items of smaller requests first.", immediateLinks))
+		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. The update begins now and fetches the items of smaller requests first.", immediateLinks))
 	}
 	repeated := 0
 	for _, e := range entries {

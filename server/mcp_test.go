@@ -244,7 +244,8 @@ func (w mcpItems) toolCalls() []call {
 	}
 }
 
-// readOnlyCallCount is the number of calls that change no video, account or collection. mcpItems.toolCalls returns these calls first.
+// readOnlyCallCount is a number of calls at the beginning of mcpItems.toolCalls. These calls change no video, account or collection. Some of
+// the later calls also change none.
 const readOnlyCallCount = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.

@@ -20,7 +20,7 @@ import (
 // all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
 // signInLimit is the maximum number of sign-in attempts from one IP address in a minute. An attempt uses a token, a login link or a setup
-// link.
+// link. A successful attempt does not count.
 var signInLimit = addressLimit{"sign_in", 10, "sign-in attempts"}
 
 // maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.
@@ -37,8 +37,8 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 }
 
 // limitRequestsOfPages counts a GET request that a page sends to the API. Then it calls next, the handler of the request. If the
-// organisation's pages have sent too many requests in the current minute, the error has the code rate_limited. Requests of share pages are
-// counted separately.
+// organisation's pages have sent too many requests in the current minute, the error has the code rate_limited. Requests of share pages,
+// which have no token, are counted separately.
 func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(maxPageReads)
 	if caller.Token.ID == uuid.Nil {
@@ -75,9 +75,9 @@ func requestForPages(c echo.Context) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP())))
 }
 
-// showErrorPage shows an error page if a browser has requested an address that does not exist. A request comes from a browser if it has no
-// token and if its header Accept contains text/html but no JSON type. For all other requests, and for all operations of the API,
-// showErrorPage returns false and writes nothing.
+// showErrorPage shows an error page if a browser has requested an address that does not exist. A request comes from a browser if it has the
+// method GET or HEAD and no token, and if its header Accept contains text/html but no JSON type. For all other requests, and for all
+// operations of the API, showErrorPage returns false and writes nothing.
 func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
 	r := c.Request()
 	accept := r.Header.Get(echo.HeaderAccept)

@@ -43,8 +43,8 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database with made-up data. Responses then have the header ReelTally-Sandbox. If the
-	// database already contains numbers, the server ignores Sandbox, and sets the header only if these numbers are made up.
+	// Sandbox is true if the sandbox will fill the database with made-up data. Responses then have the header ReelTally-Sandbox. After
+	// the server has found numbers in the database, it ignores Sandbox, and sets the header only if these numbers are made up.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration

@@ -39,8 +39,8 @@ const (
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
-// checkJSON checks the syntax of a JSON body more strictly than encoding/json. For example, it reports duplicate members and invalid UTF-8. If
-// it returns no faults, body is one valid JSON value.
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs,
+// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults and no error, body is one valid JSON value.
 //
 // checkJSON stops at the first value or name that exceeds maxDepth, maxValues or maxName. If the body has too many values, bodySchema shows
 // which array is too long. If ctx ends, the error is ctx.Err().

@@ -81,7 +81,7 @@ type probeRound struct {
 }
 
 // newProbeRound returns the round with the number i. On each engine, there are six different rounds: for each of the three tiers, one round
-// with newer data and one with older data.
+// with newer data and one with older data. Six successive rounds on one engine cover all of them.
 func newProbeRound(i int) probeRound {
 	engine, n := "sqlite", i-(i+1)/3 // n is the number of earlier rounds on the same engine
 	if i%3 == 1 {

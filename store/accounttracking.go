@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added. The other accounts
-	// are only saved.
+	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added, except those that
+	// are already tracked. The accounts after them are saved but not fetched, unless they are already tracked.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.

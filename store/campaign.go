@@ -65,8 +65,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown has the views that became known on this day, minus the views that became unknown. The change in Views since the previous day
-	// is the sum of ViewsGained, ViewsFromAdded and ViewsFromKnown.
+	// ViewsFromKnown is the rest of the change in Views since the previous day: this change is the sum of ViewsGained, ViewsFromAdded and
+	// ViewsFromKnown. The rest comes from videos whose views became known or unknown on this day.
 	ViewsFromKnown int64
 }
 

@@ -36,7 +36,7 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 }
 
 // OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns a position in the
-// feed. All events up to this position are missing: they were deleted or never recorded.
+// feed. Events up to this position can be missing: they were deleted or never recorded.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed

@@ -92,8 +92,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 // this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point, and also the nearest later
-// point if the last day has no point. The result can have further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point. It also adds the
+// nearest later point if the last day has no point, unless there is no point before that day. The result can have further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {

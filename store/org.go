@@ -56,8 +56,9 @@ func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) err
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the most recent due time of all delayed videos and accounts. It is nil if none of them is delayed. A video or account can become
-	// delayed without a change of the data. In this case, the value of Late changes, but the field Version does not.
+	// Late is the most recent due time of the fetches that are late: see lateCutoff. It is nil if no fetch is late. Only videos and accounts with
+	// a status in queue.DelayableStatuses count. Such a video or account becomes delayed without a change of the data. In this case, the value of
+	// Late changes, but the field Version does not.
 	Late *db.Instant
 
 	videos  int64 // number of tracked videos

@@ -18,7 +18,7 @@ type pageStart struct {
 }
 
 // readList reads the window w of a list, as db.ReadList does. If this window is far from the beginning of the list, readList stores the
-// positions at which this window and the next window begin. As long as the data do not change, later requests for the two windows need no
+// positions at which this window and the next window begin, if db.ReadList returns these positions. As long as the data do not change, later requests for the two windows need no
 // search for these positions. The parameter v is the current version of the data.
 func readList[R any](ctx context.Context, o *Org, v Version, q *gorm.DB, spec db.ListSpec[R], order db.Order, w db.Window) (*db.List[R], error) {
 	if spec.Sequence != nil || !w.NeedsTotal() {

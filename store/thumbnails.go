@@ -15,7 +15,7 @@ import (
 type Thumbnail struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
-	URL        string        // the latest address that a source gave for the picture
+	URL        string        // the latest address that a source gave before a copy of the picture was stored
 	Attempts   int           // number of times that DueThumbnails has returned this address
 	NextAt     *db.Instant   // when the picture is fetched next; nil if it is not fetched any more
 }

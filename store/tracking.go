@@ -29,8 +29,8 @@ type TrackRequest struct {
 	// Immediate is how many videos get the highest priority, the interactive lane: the first videos in Links. The other videos get the
 	// priority Lane. If Scheduled is true, all videos get the priority Lane.
 	Immediate int
-	// Enqueue is the number of videos that are added to the fetch queue: the first videos in Links. The other videos are saved as pending and are not
-	// fetched.
+	// Enqueue is the maximum number of videos that are added to the fetch queue: the first videos in Links, except those that are already tracked.
+	// The videos after them are saved as pending and are not fetched, unless they are already tracked.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.

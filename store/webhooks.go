@@ -36,7 +36,7 @@ type DisabledReason string
 const (
 	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled the webhook
 	DisabledGone      DisabledReason = "gone"       // the server of the webhook answered with status 410
-	DisabledFailing   DisabledReason = "failing"    // all attempts failed, and the first of them was at least DisableAfter ago
+	DisabledFailing   DisabledReason = "failing"    // every attempt failed during a time of at least DisableAfter
 )
 
 // Webhook is an endpoint to which the events of an organisation are sent.
@@ -279,8 +279,9 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 	return w, nil, nil
 }
 
-// ReplayDelivery sends the event of an earlier delivery again. It makes and returns a new delivery with the same event id. It returns ErrNotFound for
-// an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled.
+// ReplayDelivery makes a new delivery of the event of an earlier delivery, and returns the new delivery. Both deliveries have the same event id. The
+// new delivery is due immediately. ReplayDelivery returns ErrNotFound for an unknown webhook or delivery, and ErrWebhookDisabled if the webhook is
+// disabled.
 //
 // effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the new delivery,
 // ReplayDelivery returns this delivery and makes no other.

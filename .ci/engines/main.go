@@ -10,7 +10,8 @@
 // change this:
 //
 //   - -short allows skipped tests.
-//   - -part is for a run of only some tests. The command then does not compare the engines, and prints no table.
+//   - -part is for a run of only some tests. The command then does not check the test cases, and prints no table. Only failed and skipped
+//     tests lead to the exit status 1.
 package main
 
 import (

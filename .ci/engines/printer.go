@@ -94,8 +94,8 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out a line of a failed package. It leaves out each line of a test that passed or was skipped, and
-// each line that only marks progress. Other lines of an unfinished test are printed, because this test may have crashed the process.
+// isLeftOut reports whether the printer leaves out a line of a test in a failed package. It leaves out each line of a test that passed or was
+// skipped, and each line that only marks progress. Other lines of an unfinished test are printed, because this test may have crashed the process.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

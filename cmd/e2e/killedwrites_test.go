@@ -32,8 +32,9 @@ const (
 	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
-// killedWriter is one organisation that sends requests until the test kills the server. Its videos are divided into blocks. The requests change
-// the blocks in turn. The writer knows which changes the server acknowledged, so it knows the state that the server must show.
+// killedWriter is one organisation that sends one request at a time until the test kills the server. Its videos are divided into blocks. After a
+// cycle of requests for one block, the writer continues with the next block. The writer knows which changes the server acknowledged, so it knows
+// the state that the server must show.
 type killedWriter struct {
 	token        string
 	collection   string // id of the collection to which the videos are added
@@ -354,8 +355,9 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first of the given steps that leads to the state on the server. It returns false if no step does. trackedLinks
-// has the links of all tracked videos. collectionMembers has the ids of all videos in the collection.
+// matchingStep returns the first of the given steps for which the block has the expected state on the server: the state before this step. It
+// returns false if there is no such step. trackedLinks has the links of all tracked videos. collectionMembers has the ids of all videos in the
+// collection.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0

@@ -198,7 +198,7 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook checks two traces. In the trace of a tool call, the span POST /mcp must contain the span of the API request
+// requireSpansOfToolAndWebhook checks two kinds of traces. In the trace of a tool call, the span POST /mcp must contain the span of the API request
 // that the tool sends. Each call that sends events to a webhook must begin a new trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()

@@ -144,7 +144,7 @@ func printBackupSummary(p boot.Process, asJSON bool, file, verb string, s backup
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase: %s, schema version %d\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
+	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase of the backup: %s, schema version %d\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
 		numberWithNoun(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
 	return err
 }

@@ -192,7 +192,7 @@ func diskFinding(folder string, free uint64, writeErr error) finding {
 // testFileSize is the number of bytes that writeTestFile writes.
 const testFileSize = 1 << 20
 
-// writeTestFile writes a temporary file to the folder and deletes it. If this fails, SQLite cannot write to the folder either.
+// writeTestFile writes a temporary file to the folder and deletes it. It fails if SQLite could not write to the folder.
 func writeTestFile(folder string) error {
 	file, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {

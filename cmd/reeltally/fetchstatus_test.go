@@ -270,7 +270,7 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 			"delayed":     "No collector has fetched the video in time; it has been due since ",
 			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; it is asked for again on ",
 			"private":     "The vendor sandbox says that the video is private; it is asked for again on ",
-			"restricted":  "The vendor sandbox shows the video only to viewers of certain ages or regions; it is asked for again on ",
+			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; it is asked for again on ",
 			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); it is asked for again on ",
 			"unsupported": "No configured source can fetch videos of Facebook.",
 			"stopped":     "The organisation stopped tracking the video.",

@@ -94,15 +94,15 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes the invalid rows to the file of the flag --skip-bad. The file stays unchanged until the first invalid row or the end of the import. In
-// a dry run, badRows writes nothing.
+// badRows writes the invalid rows to the file of the flag --skip-bad. The file stays unchanged until the first invalid row or the end of a successful
+// import. In a dry run, badRows writes nothing.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool
 }
 
 // openBadRowsFile returns a writer for the file of the flag --skip-bad. It returns an error if this file is also the file to import, because the import
-// would then overwrite its own input.
+// would then overwrite its own input. Without the flag, and in a dry run, the returned writer writes nothing.
 func (c *importCommand) openBadRowsFile(p boot.Process, in io.Reader) (*badRows, error) {
 	if c.SkipBad == "" {
 		return &badRows{}, nil

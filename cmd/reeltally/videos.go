@@ -46,8 +46,9 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// checkCollections returns an error if one of the names or ids belongs to no collection. It cannot check them if the organisation has the tier limited
-// or basic, because the API then returns only one collection. In this case, checkCollections returns nil.
+// checkCollections returns an error if one of the names or ids belongs to no collection. Without this check, the list of the collection's videos or
+// accounts would be empty without an error. checkCollections cannot check the names and ids if the organisation has the tier limited or
+// basic, because the API then returns only one collection. In this case, checkCollections returns nil.
 func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
 	if len(namesOrIDs) == 0 {
 		return nil

@@ -30,7 +30,7 @@ func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, c
 		change.Status, change.Reason = queue.FetchPrivate, fmt.Sprintf("%s says that the %s is private", title, t.Kind)
 	case source.Restricted:
 		change.Status = queue.FetchRestricted
-		change.Reason = fmt.Sprintf("%s shows the %s only to viewers of certain ages or regions", title, t.Kind)
+		change.Reason = fmt.Sprintf("%s says that the %s is shown only to viewers of certain ages or regions", title, t.Kind)
 	case source.Unsupported:
 		change.Status, change.Reason = queue.FetchUnsupported, unsupportedReason(sources, t)
 	case source.Gone, source.Missing, source.OtherOwner:

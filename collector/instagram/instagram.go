@@ -90,8 +90,8 @@ func (s *Source) Concurrency() int { return 8 }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns 25 and true for an Instagram video, and 1 and true for an Instagram account with a valid handle. The number says how many
-// such targets one call of Fetch can request. For any other target, Serves returns 0 and false.
+// Serves returns 25 and true for an Instagram video with a valid shortcode, and 1 and true for an Instagram account with a valid handle. The
+// number says how many such targets one call of Fetch can request. For any other target, Serves returns 0 and false.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:

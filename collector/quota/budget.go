@@ -67,7 +67,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 
 // spentBudgetFailure returns the failure for a call that is not made, because its budget has too few units until the given time.
 func spentBudgetFailure(t time.Time) *source.Failure {
-	return &source.Failure{Class: source.QuotaSpent, Detail: "the budget has too few units left", RetryAt: t}
+	return &source.Failure{Class: source.QuotaSpent, Detail: "the budget, or the limit of the platform, has too little left for a call", RetryAt: t}
 }
 
 // reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the

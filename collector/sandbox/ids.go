@@ -119,8 +119,8 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 	}
 }
 
-// idEncryptionKey returns the key that encrypts the account number in a video id. The parameter second is the upload time as a Unix time in
-// seconds. Each upload time has its own key, so that the ids of one account look unrelated.
+// idEncryptionKey returns the key that encrypts the account number in a video id of TikTok or Instagram. The parameter second is the upload
+// time as a Unix time in seconds. Each upload time has its own key, so that the ids of one account look unrelated.
 func (w *World) idEncryptionKey(p link.Platform, second int64) uint64 {
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }

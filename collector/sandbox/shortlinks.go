@@ -35,8 +35,9 @@ var shortCaseMarkers = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. If the
-// code of a short link has a text from shortCaseMarkers, this text determines the case instead.
+// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. On
+// Instagram and Facebook, one in a hundred short links redirects to a login page instead. If the code of a short link has a text from
+// shortCaseMarkers, this text determines the case.
 var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.

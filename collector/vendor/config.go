@@ -121,9 +121,9 @@ type Call struct {
 	List *List `json:"list,omitempty"`
 }
 
-// List describes how to request the list of an account's newest videos. The request can contain these placeholders: {id}, {link} and
-// {handle} from the profile, {cursor} for the position of the page, {units} for the length of the page, and {count} for the total number of
-// wanted entries. A query parameter with {cursor} is left out for the first page.
+// List describes how to request the list of an account's newest videos. The request can contain these placeholders: {id} and {handle} from
+// the profile, {link} from the target, {cursor} for the position of the page, {units} for the length of the page, and {count} for the total
+// number of wanted entries. A query parameter with {cursor} is left out for the first page.
 type List struct {
 	// Request is the request for a page of the list. If Request has no Path, the list is in the same answer as the profile.
 	Request

@@ -40,8 +40,9 @@ func Unescape(text string) string {
 	})
 }
 
-// changeEachCell splits a text into cells. Each cell ends with one of the characters in cellSeparators. changeEachCell calls changeCell for
-// each cell and joins the results. The argument isFormula is true if the cell begins with a formula, or with quotes before a formula.
+// changeEachCell splits a text into cells. A cell ends after one of the characters in cellSeparators, or at the end of the text.
+// changeEachCell calls changeCell for each cell and joins the results. The argument isFormula is true if the cell begins with a formula, or
+// with quotes before a formula.
 func changeEachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart

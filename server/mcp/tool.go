@@ -34,8 +34,8 @@ type tool struct {
 	untrusted   *untrustedText        // untrusted text in the results; nil if there is none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if the result of this tool contains an ETag to send in the header If-Match. This is the case if another operation of
-	// the same path, such as PATCH, has the header If-Match.
+	// hasETag is true if the result of this tool contains an ETag to send in the header If-Match. This is the case for a GET operation if
+	// another operation of the same path, such as PATCH, has the header If-Match.
 	hasETag bool
 }
 

@@ -71,8 +71,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained takes the daily gains of the metric "views" from the history of the collection. The gains that newChart computed are too
-// high: they include the views that videos had when they were added to the collection.
+// setViewsGained takes the daily gains of the metric "views" from the history of the collection. It replaces the gains that newChart computed,
+// because those also include the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {

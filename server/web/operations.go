@@ -125,7 +125,7 @@ func showOperations(v *visit) error {
 	if content.Shown != "" {
 		listed := slices.DeleteFunc(slices.Clone(statusNames), func(name string) bool { return name == "stopped" })
 		if !slices.Contains(listed, content.Shown) {
-			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("%s is not a fetch status. The fetch status must be %s.", strconv.Quote(content.Shown), words.JoinWithOr(listed))}
+			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("This page cannot list the fetch status %s. The fetch status must be %s.", strconv.Quote(content.Shown), words.JoinWithOr(listed))}
 		}
 		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
 			return err

@@ -29,7 +29,7 @@ type tile struct {
 	Stopped  *int64   // number of videos that are no longer tracked
 	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
 	Spark    string   // points of a small line chart, as sparkline returns them
-	Link     string   // URL query with which the overview shows a chart of this metric; "" if the overview has no such chart
+	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
 	Shown    bool     // true if the chart shows the metric
 }
 

@@ -157,7 +157,7 @@ type sharePage struct {
 	MadeUp      bool   // true if the numbers are made up by the sandbox
 	Masked      bool   // true if the organisation's tier hides numbers
 	Locked      bool   // true if the visitor must send the password first
-	Failed      bool   // true if this is an error page, which shows the field Problem and nothing else
+	Failed      bool   // true if this is an error page, which shows the field Problem and no data of the collection
 	Problem     *Problem
 
 	Refused  *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise

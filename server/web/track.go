@@ -41,7 +41,7 @@ type trackResult struct {
 	Icon    string
 	Reason  string
 	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
-	Already bool        // true if the video or account was tracked before; changed to false if a look-up finds no numbers
+	Already bool        // true if the video or account was tracked before; changed to false if a look-up finds that it still waits for numbers
 	State   *firstFetch // state of a video or account that was tracked before; nil if the page has not looked it up
 }
 
@@ -183,8 +183,8 @@ func trackPastedLinks(v *visit) error {
 	return v.renderTrackingForm(status, content)
 }
 
-// lookUpTrackedItems looks up videos and accounts that were tracked before, at most maxLookUps. It sets the state of each one in results. The
-// page requests the states of all other videos and accounts later.
+// lookUpTrackedItems looks up videos and accounts that were tracked before, at most maxLookUps. It sets the states of these items in results,
+// except of items that still wait for numbers. The page requests the states of all other items later.
 func (v *visit) lookUpTrackedItems(results []trackResult) error {
 	lookUps := 0
 	for n := range results {
@@ -201,7 +201,7 @@ func (v *visit) lookUpTrackedItems(results []trackResult) error {
 		if state.Status != "" && state.Status != "pending" {
 			r.State, r.Waiting = &state, false
 		} else {
-			r.Already = false // a video or account without numbers is shown like a newly tracked one
+			r.Already = false // a video or account that still waits for numbers is shown like a newly tracked one
 		}
 	}
 	return nil
@@ -279,7 +279,7 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 type progress struct {
 	Total   int
 	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
-	Arrived []firstFetch // the videos and accounts whose first fetch was after the previous request for progress
+	Arrived []firstFetch // the videos and accounts for which this request has found that they were fetched
 	Rounds  int          // number of requests for progress that the page has already sent
 	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
 }

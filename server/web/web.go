@@ -296,7 +296,7 @@ type visit struct {
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
 	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
-	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content
+	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content, and has its status
 	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
 

@@ -309,8 +309,9 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video to the handle of the video's account. If the import has only the account's id,
-// setHandlesByID finds the account by this id, or creates the account. A created account has no known handle, so its id becomes its handle.
+// setHandlesByID sets the field `named` of each video: to the handle in the import, or to the handle of the account that has the imported id. If
+// mustFindAccountByID returns true, setHandlesByID finds the account by this id, or creates the account. A created account has no known handle, so
+// its id becomes its handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -356,8 +357,8 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the video's account can only be found by its id: the import has the id, but neither the link nor the stored
-// video has a handle.
+// mustFindAccountByID returns true if the video's account must be found by its id: the import has the id, but neither the link nor the stored video
+// has a handle. This also holds if the import has a handle in the field Username.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }

@@ -83,7 +83,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
 		// The day of the imported point p is older than Retention.Daily, and the stored point s is in the same week. The import does not store p
-		// if s is a daily point or was not imported.
+		// if s is a daily point or was not imported. A weekly point that retention made prevents the import, because the days that it replaced are
+		// unknown.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		// An earlier import stored the weekly point s. Its day is later than the day of p.
@@ -126,7 +127,7 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 }
 
 // isAddedPointWeekly returns true if m.added[n] is stored as the weekly point of its week. The weekly point of a week is its last point in m.added
-// before the day firstDaily. Points of firstDaily and of later days are stored as daily points.
+// before the day firstDaily. The caller must check that m.added[n] is earlier than firstDaily, because all later points are stored as daily points.
 func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true

@@ -110,8 +110,8 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// maxRowsPerInsert is the maximum number of rows that one call of InsertRows inserts.
 	maxRowsPerInsert = 5000
-	// maxBytesPerInsert is the approximate maximum size of the texts that one call of InsertRows inserts, in bytes. A call that inserts a single row
-	// can exceed it.
+	// maxBytesPerInsert is the approximate maximum size of the texts that one call of InsertRows inserts, in bytes. A single row can
+	// exceed it, and so can the collections of one organisation, which are inserted with one call.
 	maxBytesPerInsert = 8 << 20
 )
 

@@ -326,8 +326,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Before the first complete list of the
-// account, trackNewVideos also tracks stopped videos again: see resumeStopped. After the first complete list, stopped videos stay stopped.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Until the first complete list since
+// tracking began, and also for this list, trackNewVideos tracks stopped videos again: see resumeStopped. Later, stopped videos stay stopped.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil

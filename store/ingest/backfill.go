@@ -9,7 +9,8 @@ import (
 
 // A source lists an account's newest videos first, usually one page of videos. If more videos were uploaded since the last fetch than fit
 // on a page, the collector requests a longer list. A list is called complete if it was long enough to contain all new videos.
-// Account.DiscoveredAt is the time of the last complete list.
+// Account.DiscoveredAt is the time of the last complete list. If a stopped account is tracked again, DiscoveredAt becomes nil, so the next
+// complete list counts as the first one.
 
 const (
 	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list

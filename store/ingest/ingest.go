@@ -94,8 +94,8 @@ type Outcome struct {
 // from them, and sets when the targets are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
 //
 // Acknowledge may be called twice for the same outcomes, or late. It does not replace counts that are newer than fetchedAt. If another collector has
-// claimed a target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a
-// *store.DataKindError.
+// claimed a target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes
+// nothing and returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil

@@ -373,7 +373,8 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	})
 }
 
-// Acknowledge reads a video, changes it, and then writes all its columns. If Acknowledge did not read a column, the column would lose its value.
+// Acknowledge reads a video, changes it, and then writes all columns that a fetch can change. If Acknowledge did not read one of these columns, the
+// column would lose its value.
 func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

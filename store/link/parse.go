@@ -20,7 +20,8 @@ const maxParts = 32
 const maxTrim = 8
 
 // closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
-// first tries the complete link. It removes such a character from the end only if the complete link is refused.
+// first tries the complete link. It removes such a character from the end only if the complete link is refused. There is one exception: Parse
+// always removes a "_" that would be the last of the longCodeLength characters of an Instagram code.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.
@@ -215,7 +216,7 @@ func (a *address) setPath(pathAndQuery string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // ignore empty parts and single dots, as browsers do
+		case "", ".": // ignore empty parts; also ignore single dots, as browsers do
 		case "..":
 			return newError(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:

@@ -160,8 +160,9 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation already tracked the target
-// at that time. So an organisation cannot shorten RefreshPause when it stops tracking a target and then tracks it again.
+// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation first tracked the target before
+// this fetch. The entry is also delayed if the organisation had stopped the target before the fetch. So an organisation cannot shorten RefreshPause
+// when it stops tracking a target and then tracks it again.
 //
 // A delayed entry becomes due at the next scheduled time of its target. If the organisation did not get the counts of the last fetch, the
 // entry becomes due no later than RefreshPause after that fetch.
@@ -224,7 +225,8 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return db.RunWrites(tx, writes...)
 }
 
-// StatementsForEnqueue returns the statements that Enqueue runs. A caller can run them together with its own statements.
+// StatementsForEnqueue returns the statements with which Enqueue writes targets, subscriptions and the times of the next fetches. A caller can run
+// them together with its own statements. StatementsForEnqueue itself already stores the new turns of the organisation in the transaction tx.
 func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
 	if len(entries) == 0 {
 		return nil, nil

@@ -101,8 +101,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 }
 
 // targetStatusSQL is a SQL expression for the fetch status of a target. Its three parameters are DelayableStatuses, a time, and FetchDelayed. If
-// the stored status is in DelayableStatuses and the fetch was due before this time, the result is FetchDelayed. A target that was never fetched is
-// "unsupported" if it has no source to ask and the table fetch_routes has at least one row.
+// the stored status is in DelayableStatuses and the fetch was due before this time, the result is FetchDelayed. A target with the
+// stored status "pending" is "unsupported", and not delayed, if it has no source to ask and the table fetch_routes has at least one row.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.

@@ -284,7 +284,10 @@ type equality struct {
 
 // bindTables sets use.bound to true for each table that the conditions restrict to one organisation. They restrict a table if they compare
 // its organisation_id with a parameter, with the organisation_id of a list that db.WithRows made, or with the organisation_id of a table that
-// is already restricted.
+// is already restricted. The list or this table can belong to an enclosing query. Under the rules of CheckRouting, lists and tables of enclosing
+// queries do not count.
+//
+// Conditions beside an OR or below a NOT do not count. A condition in the ON clause of a LEFT JOIN restricts only the joined table.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {

@@ -11,8 +11,10 @@ import (
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
-//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables.
-//   - An INSERT into a distributed table names organisation_id in its columns, and in its conflict target if it has one.
+//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables. Both halves of a recursive query
+//     must do so.
+//   - An INSERT into a distributed table names organisation_id in its columns. If it has an ON CONFLICT clause, the clause must have a
+//     conflict target that names organisation_id.
 //   - No statement changes an organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.

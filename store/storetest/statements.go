@@ -93,8 +93,8 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// functionName removes the parts of a name that match these two patterns. The pattern "closure" matches the end of the name of a closure or of a
-// generic function, such as ".func1". The pattern "inlined" matches the name of the caller in front of an inlined function, such as "Org.Video." in
+// functionName uses these two patterns to remove parts of a name. The pattern "closure" matches the end of the name of a closure or of a generic
+// function, such as ".func1". The pattern "inlined" finds the name of the caller in front of an inlined function, such as "Org.Video." in
 // "Org.Video.Queue.Claim".
 var (
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)

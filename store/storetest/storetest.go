@@ -41,8 +41,8 @@ const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 // Engines are the names of the engines on which every test of a database runs.
 var Engines = []string{"sqlite", "postgres"}
 
-// EngineVariable is the name of an environment variable. If its value is "citus", tests run on the engine "citus" instead of "sqlite" and
-// "postgres".
+// EngineVariable is the name of an environment variable. If its value is "citus", the function Each runs tests on the engine "citus"
+// instead of "sqlite" and "postgres".
 const EngineVariable = "REELTALLY_TEST_ENGINE"
 
 // StoreEngines returns the names of the engines on which the function Each runs a test. These are the names in Engines. But if the
@@ -85,7 +85,7 @@ type DB struct {
 }
 
 // Each runs one subtest with a new database for every engine that StoreEngines returns. The test fails if the environment variable PostgresURL is not
-// set.
+// set, unless the tests run on the Citus cluster of CitusURL.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range StoreEngines() {

@@ -88,8 +88,8 @@ type historyState struct {
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is the age, in days, of the oldest points that are copied from a hosted service. Older points can be interpolated, and the
-// service does not say which of them are.
+// dailyDays is the age, in days, of the oldest points that are copied from a hosted service. All points up to this age were measured. Older
+// points can be interpolated, and the service does not say which of them are.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.

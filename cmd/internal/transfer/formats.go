@@ -61,8 +61,8 @@ type formats struct {
 // evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
 // has the format "day-first" or "month-first".
 type evidence struct {
-	first     string // the first value that is valid only in the format "decimal-point" (numbers) or "day-first" (dates); "" if there is none
-	second    string // the first value that is valid only in the format "decimal-comma" (numbers) or "month-first" (dates); "" if there is none
+	first     string // the first value that shows the format "decimal-point" (numbers) or "day-first" (dates), such as 1.5 or 31/12/2026; "" if there is none
+	second    string // the first value that shows the format "decimal-comma" (numbers) or "month-first" (dates), such as 1,5 or 12/31/2026; "" if there is none
 	ambiguous string // the first value that has different meanings in the two formats; "" if there is none
 	any       string // the first value of the column, in any format
 }

@@ -216,8 +216,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUncheckedMigration is the number of the last migration that the test below skips. Programs from before this migration refuse to run with
-// any newer schema, so the skipped migrations cannot break them.
+// lastUncheckedMigration is the number up to which the test below skips all migrations. Programs from before this migration refuse to run with any
+// newer schema, so the skipped migrations cannot break them.
 const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.

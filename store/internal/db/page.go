@@ -128,7 +128,7 @@ func (o Order) reversed() Order {
 //
 // In the second half of the list, seekPosition counts from the end, because this is faster. It then needs the present number of rows. The
 // argument total was read earlier, and isUnchanged returns true if no row was added or removed since then. If isUnchanged returns false or is nil,
-// seekPosition counts from the start.
+// seekPosition counts from the start. It also does so if the list is in ascending order and the column can be NULL.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil

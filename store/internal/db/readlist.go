@@ -86,8 +86,8 @@ var ErrEnough = errors.New("enough rows")
 // ReadList reads a part of the rows of the query q, in the order o. The window w says which part. ReadList returns an error if o.Column is not a
 // key of spec.Sort.
 //
-// If the texts of the rows, or the fields that spec.Complete fills, take more than w.MaxBytes, the result has fewer than w.Limit rows. It has at
-// least one row, unless the window begins after the last row of the list.
+// If the texts of the rows, or the fields that spec.Complete fills, take more than w.MaxBytes, the result can have fewer than w.Limit rows. It has
+// at least one row, unless the window begins after the last row of the list.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]
 	if !ok {
