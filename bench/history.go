@@ -9,8 +9,9 @@ import (
 // historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases returns the cases for requests of histories. The history of a video is compared with COPY of its stored points. The history of
-// the organisation is compared with an SQL query of the same days. Each round of the benchmark requests the history of another video.
+// historyCases returns the benchmark cases for requests of histories. Each case compares two durations. For the history of a video, it compares
+// the API request with the SQL command COPY, which reads the video's stored points. For the history of the organisation, it compares the API
+// request with an SQL query for the same days. Each round of the benchmark requests the history of another video.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{

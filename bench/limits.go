@@ -14,8 +14,8 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates the tables for the SQL statements that are compared with requests (benchCase.limit). Each table has only the
-// rows and indexes that its statements need, so that the statements are as fast as possible:
+// createLimitTables creates tables for SQL statements. The benchmark compares the speed of ReelTally with the speed of these statements
+// (benchCase.limit). Each table has only the rows and indexes that its statements need, so that the statements are as fast as possible:
 //
 //   - bench_videos: the videos of all organisations, with an index for each measured list
 //   - bench_collected: the videos of pg.large that are in collections, with an index by collection

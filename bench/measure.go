@@ -17,7 +17,7 @@ type benchCase struct {
 	goal        float64 // highest allowed ratio of the two times
 	atLeast     bool    // if true, goal is the lowest allowed ratio instead of the highest
 	measured    step
-	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
+	limit       step                          // the step to compare with; it does the same work as "measured", either in the fastest known way or in another situation
 	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
 	onlyHTTP    bool                          // if true, the step "limit" sends a request to a server that uses only net/http
 	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none
@@ -94,8 +94,8 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 	return results, nil
 }
 
-// setLowestRatios sets Result.LowestRatio of each case with the mark withoutHTTP. It needs the time of the case with the mark onlyHTTP, and does
-// nothing if this case was not selected.
+// setLowestRatios sets Result.LowestRatio of each case whose field withoutHTTP is true. For this, it uses Result.Limit of the case whose field
+// onlyHTTP is true. If that case was not selected for the run, setLowestRatios does nothing.
 func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
 	if http < 0 {

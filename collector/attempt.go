@@ -17,8 +17,8 @@ import (
 // numbers. The attempt is stored as JSON in queue.Target.Answers.
 type attempt struct {
 	Running bool `json:"running,omitempty"` // true while another source has to be asked
-	// Answers has an entry for each source that returned no numbers. When the attempt ends, only the entries for sources that the next fetch
-	// skips are kept.
+	// Answers has an entry for each source that returned no numbers. When the attempt ends, an entry is kept only if the next fetch skips the
+	// entry's source.
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
 	// only.
@@ -103,8 +103,8 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 // endAttempt chooses the source for the next fetch of the target and stores the name of the source in o.Route. The chosen source is the
 // first one that serves the target and is not skipped.
 //
-// A source is skipped if its answer in the ended attempt has one of the skipClasses and will be less than a week old at the next fetch. The
-// answers of the skipped sources are stored in o.Answers. If all sources would be skipped, endAttempt skips none.
+// A source is skipped if two conditions are met: its answer in the ended attempt has one of the skipClasses, and the next fetch is less than
+// a week after this answer. The answers of the skipped sources are stored in o.Answers. If all sources would be skipped, endAttempt skips none.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

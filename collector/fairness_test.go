@@ -283,7 +283,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		words = append(words, v.Username)
 	}
 	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, correct.Account.ID) // calls for the video's account contain the id of the account
+		words = append(words, correct.Account.ID) // a call about the video's account contains the id of this account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -36,7 +36,7 @@ func (c *Collector) prepareTarget(t queue.Target, now time.Time) source.Target {
 // handles.
 type search struct {
 	tried     []string       // the claimed handles that were tried without success; "" stands for a link without a handle
-	confirmed *source.Result // result of the call with the confirmed handle, if this call did not find the video; otherwise nil
+	confirmed *source.Result // result of the call with the confirmed handle; set only if this call did not find the video
 }
 
 // searchesByID maps the external id of each video of a batch to the search for this video.

@@ -190,7 +190,8 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	}
 }
 
-// A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
+// Two organisations track the same reel of the authorized account. One link has no handle, and the other link has a wrong handle. The
+// organisation whose link has no handle must get the correct counts.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"a link without a handle before a link with a wrong handle": true, "a link without a handle after a link with a wrong handle": false} {

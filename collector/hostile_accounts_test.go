@@ -24,8 +24,10 @@ type accountScenario struct {
 	tamper tamperFunc
 	// the expected outcomes of fetching the two accounts
 	known, unfetched outcome
-	listsOnly        bool // if true, only answers with video lists are changed, and the scenario runs only with sources that request such lists by separate calls
-	onlyIf           func(testedSource) bool
+	// If listsOnly is true, only answers with video lists are changed. onlyIf then selects the sources that request video lists by separate
+	// calls.
+	listsOnly bool
+	onlyIf    func(testedSource) bool
 }
 
 // followerKeys are the JSON names of the number of followers in the answers of the platforms and vendors.
@@ -47,8 +49,9 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// falsifyFollowers sets every number of followers in an answer to n. At the first fetch of an account, the collector cannot detect that n
-// is wrong. So falsifyFollowers records n in tampering.forged, under the key "unfetched".
+// falsifyFollowers sets every number of followers in an answer to n. When an account is fetched for the first time, the collector cannot
+// detect that n is wrong. The test must then accept n as a stored count. Therefore, falsifyFollowers records n in tampering.forged, under the
+// key "unfetched".
 func falsifyFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)

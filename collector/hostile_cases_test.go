@@ -28,7 +28,7 @@ type scenario struct {
 	// The platform changes its answers about two of the three videos (see affectsVideo). If bothKnown is true, both videos were fetched
 	// before. If bothKnown is false, only one of them was fetched before.
 	bothKnown  bool
-	otherCalls bool          // if true, answers about these two videos stay unchanged, and all other answers are changed, such as an answer with an access token
+	otherCalls bool          // if true, answers about these two videos stay unchanged; all other answers, for example one with an access token, are changed
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 

@@ -272,7 +272,8 @@ func (g *generator) changeBytes(s *response) {
 	}
 }
 
-// tally counts the outcomes of the fetches with changed answers, separately for each source.
+// tally counts the outcomes of fetches, separately for each source. It counts only the fetches of videos about which the test has changed the
+// platform's answers.
 type tally struct {
 	mu       sync.Mutex
 	bySource map[string]map[outcome]int

@@ -49,16 +49,16 @@ type hostileTest struct {
 type tampering struct {
 	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
-	tamperedIDs    []string // ids of videos, or ids and handles of accounts; answers about them are changed if otherCalls is false
+	tamperedIDs    []string // ids of videos, or ids and handles of accounts; by default, answers about them are changed (see otherCalls and listsOnly)
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, only answers that are not about tamperedIDs are changed, such as an answer with an access token
+	otherCalls     bool     // if true, answers about tamperedIDs stay unchanged; all other answers, for example one with an access token, are changed
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
 	mu sync.Mutex
-	// forged contains the wrong counts that the collector cannot detect. The key of a video's counts is the video id. The key "unfetched"
-	// has the follower counts of an account that is fetched for the first time.
+	// forged maps the id of a video to wrong counts that the platform returned for this video. The collector cannot detect that these counts
+	// are wrong. The key "unfetched" is not a video id: its entry has the wrong follower counts of an account that is fetched for the first time.
 	forged map[string][]int64
 }
 
@@ -149,8 +149,9 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// appliesTo returns true if the request or the unchanged answer contains an id in tamperedIDs, or if the unchanged answer contains an id in
-// listedIDs. If listsOnly is true, the ids in tamperedIDs are ignored.
+// appliesTo returns true in two cases:
+//   - The unchanged answer contains an id in listedIDs.
+//   - listsOnly is false, and the request or the unchanged answer contains an id in tamperedIDs.
 func (b *tampering) appliesTo(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
@@ -187,7 +188,7 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // maps the external id of a target to the class in the last message "no numbers stored for the target"
+	classes map[string]string // maps the external id of a target to the class in its last log message "no numbers stored for the target"
 	// failures maps the detail text of a failed call to the class of the failure. The entry for "" is the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder

@@ -196,7 +196,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	at := r.target(index)
 	said := at.detail
 	if at.attempts == 0 {
-		said = "" // no failed attempt is counted, so findClasses must find the last failed call of any target
+		said = "" // no failed attempt of this video is counted; for the detail "", findClasses returns the class of the last failed call, whatever its target was
 	}
 	class, failure := r.logged.findClasses(r.videos[index].ID, said)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest time until the next fetch of a target whose source is paused. A longer pause is checked again after this
-// time, because operators can end some pauses early.
+// longestDefer limits how long a target waits while its source is paused. After about this time, the target is due again, even if the pause
+// is longer, because operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
 // lastingClasses contains the classes of answers that are not expected to change within a week. A source that gives such an answer for a

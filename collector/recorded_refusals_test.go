@@ -22,7 +22,7 @@ type cause string
 const (
 	ofTarget  cause = "the target is the cause"                      // a refusal with this cause never pauses the source
 	ofSource  cause = "the key or the quota is the cause"            // the first refusal with this cause pauses the source or its budget
-	undecided cause = "either the target or the source is the cause" // the answer does not show the cause; after two refused targets, the source is paused
+	undecided cause = "either the target or the source is the cause" // the answer does not show which of the two is the cause; the source is paused only after two targets were refused
 )
 
 // recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
@@ -220,8 +220,9 @@ func (c *videoSet) resetCallCount() int {
 	return sum
 }
 
-// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause of a refusal is
-// the source, the source must be paused immediately. If the cause is unknown, the source must be paused after two refused targets.
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. Answers that concern only the
+// target must not pause the source. An answer that concerns the source's key or quota must pause the source immediately. If an answer does not
+// show whether the target or the source is the cause, the source must be paused only after two targets were refused.
 func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {

@@ -89,7 +89,7 @@ type simulatedDay struct {
 	fetches, late int
 	maxDeviation  float64                 // largest deviation of a fetch from its scheduled time, as a fraction of the interval
 	age           map[queue.Lane]quantile // age of Instagram's counts in each lane at the end of the day
-	throttle      float64                 // throttle of Instagram's videos at the end of the day
+	throttle      float64                 // throttle of Instagram's videos, measured at the end of the day
 }
 
 type quantile struct{ median, p95 time.Duration }

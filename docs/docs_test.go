@@ -167,7 +167,8 @@ func TestDocuments_mentionOnlyExistingFiles(t *testing.T) {
 	}
 }
 
-// runPattern matches the pattern of a -run flag in a recipe of the Makefile.
+// runPattern finds a flag such as "-run TestVideos" in the recipes of the Makefile. Its first group is the value of the flag: a regular
+// expression for the names of tests.
 var runPattern = regexp.MustCompile(`(?m)^\t.* -run '?(\^?Test\w*\$?)\$?`)
 
 func TestMakefile_runsOnlyExistingTests(t *testing.T) {

@@ -152,14 +152,16 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, it returns
-// errNotModified. The result is the caller's organisation with its numbers of videos and accounts, so that a list does not query them
-// again.
+// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
+// returns errNotModified.
 //
 // The ETag is computed from the operation, the parsed request, the current day, the version of the OpenAPI contract and the version of the
 // organisation's data. Every change of the data increases the version of the data.
 //
 // If metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that a masked metric has changed.
+//
+// The returned Org is the caller's organisation. If checkNotModified sets an ETag, the returned Org also contains the organisation's
+// numbers of videos and accounts, so that a list does not query these numbers again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {

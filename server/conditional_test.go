@@ -63,7 +63,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // Close waits until the last use of each token is stored; if it were stored later, the ETag of GET /tokens would change during the test
+		a.server.Close() // Close waits until the server has stored when each token was last used. Without this wait, the server could store these times during the test, and the ETag of GET /tokens would change.
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue

@@ -216,8 +216,10 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 }
 
 // columnNames returns the sorted column names of a table. A member of entrySchema becomes a column if the schema requires the member, or if
-// firstEntry contains it. A member that names another member in its extension x-column-with also becomes a column if the schema requires
-// that other member, or if firstEntry contains it. firstEntry is nil if the list is empty.
+// firstEntry contains the member. firstEntry is nil if the list is empty.
+//
+// A member can have the extension x-column-with, whose value is the name of a second member. The first member then also becomes a column if
+// the schema requires the second member, or if firstEntry contains the second member.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	hasColumn := func(name string) bool {
 		_, has := firstEntry[name]

@@ -22,8 +22,9 @@ const (
 	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
-	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. So callers
-	// without a valid token use at most this many database connections. The connection pool has at least eight.
+	// maxNewLookUps is the maximum number of concurrent database look-ups of new tokens. A token is new if this server has not accepted it
+	// before. So the look-ups of invalid tokens use at most maxNewLookUps database connections. The secrets of sessions have a separate
+	// limit of the same size. By default, the connection pool of PostgreSQL can open at least eight connections.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
@@ -34,8 +35,9 @@ const (
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
 type tokenHash [sha256.Size]byte
 
-// identities finds the token and the organisation that belong to a secret, and caches the results. A secret is a token or the secret of a
-// session. identities is safe for concurrent use.
+// identities looks up secrets, and caches the results. A secret is either a token or the secret of a browser session. The result is the
+// record of the token and the record of its organisation. For a session, this is the token for which the session acts. identities is safe
+// for concurrent use.
 type identities struct {
 	store         *store.Store
 	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database

@@ -229,9 +229,11 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
 // unknownItems returns a copy of items in which each text is changed. So the texts identify no existing item, but keep nearly the same
-// position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. In all other
-// texts, the first three digits of oldFirst are replaced by those of newFirst: if oldFirst is 3010 and newFirst is 4010, each "301" becomes
-// "401". oldFirst and newFirst must have four digits and the same last digit.
+// position in every sort order.
+//
+// Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. In all other texts, the first three digits of
+// oldFirst are replaced by the first three digits of newFirst. For example, if oldFirst is 3010 and newFirst is 4010, each "301" becomes
+// "401". Both numbers must have four digits. The last digit is not replaced, so it must be the same in both numbers.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

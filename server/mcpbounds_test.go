@@ -26,7 +26,7 @@ func allocatedBytes(runCode func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// trackVideosWithLongTitles tracks n videos and stores a title with a length of size bytes for each video.
+// trackVideosWithLongTitles tracks n videos and stores a title for each video. The parameter size is the length of each title in bytes.
 func (c *caller) trackVideosWithLongTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {

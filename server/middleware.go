@@ -125,8 +125,9 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 
 // dataIsMadeUp returns true if the sandbox made up the numbers in the database.
 //
-// It reads the database after each successful operation until the database contains numbers. The result is then final, because made-up and
-// real numbers are never mixed. For GET /authenticate, it reads the database at most once in identityTTL.
+// The server calls dataIsMadeUp before it sends each response. If the operation succeeded, dataIsMadeUp reads the database. After it has
+// found numbers there, it does not read the database again. Its result is then final, because made-up and real numbers are never mixed.
+// While the database has no numbers, the responses of GET /authenticate cause at most one read in identityTTL.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {

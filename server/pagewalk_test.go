@@ -23,7 +23,7 @@ import (
 // TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites uses these numbers of videos.
 const (
 	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
-	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
+	stoppableVideos  = 400    // number of all other videos at the start of the test; the test can stop tracking them while it reads the list
 	videosPerAccount = 100    // number of videos of each account
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
@@ -111,7 +111,8 @@ type listWriter struct {
 	done                    sync.WaitGroup
 }
 
-// makeChanges makes the four changes of a listWriter for each number in the channel w.steps. It returns when w.steps is closed or a change fails.
+// makeChanges receives numbers from the channel w.steps. For each number, it makes the four changes that the comment on listWriter lists.
+// It returns when w.steps is closed or a change fails.
 func (w *listWriter) makeChanges() {
 	for n := range w.steps {
 		for _, r := range []struct {

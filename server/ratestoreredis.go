@@ -39,9 +39,9 @@ type RedisRateStore struct {
 	retryAt   time.Time // time from which a request may try Redis again; used only while Redis is unavailable
 }
 
-// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects, even if Redis is unavailable now. A request
-// waits for Redis at most o.ReadTimeout, or half a second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use
-// o afterwards. The caller must call Close after the last call of Take.
+// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects. NewRedisRateStore never fails: while Redis is
+// unavailable, the RateStore counts in memory. A request waits for Redis at most o.ReadTimeout, or half a second if o.ReadTimeout is zero.
+// NewRedisRateStore changes o, so the caller must not use o afterwards. The caller must call Close after the last call of Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()

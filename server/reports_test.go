@@ -242,9 +242,9 @@ func TestCollectionHistory_addsVideosWhenTheirAccountOrHashtagIsAdded(t *testing
 			got = append(got, day{*p.Videos, *p.VideosAdded, *p.Views, *p.ViewsFromAdded, *p.ViewsGained})
 		}
 		require.Equal(t, []day{
-			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // today: the account in the collection has a new video
-			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // yesterday: a hashtag was added to the collection
-			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // two days ago: the account was added to the collection
+			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // history point of today, when the account in the collection got a new video
+			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // history point of yesterday, when a hashtag was added to the collection
+			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // history point of the day before yesterday, when the account was added to the collection
 		}, got)
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+id.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		require.Equal(t, int64(3), *statistics.ViewsGained)

@@ -80,7 +80,7 @@ func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 		return r.setExpectedResponse(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = randomElement(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // a path with an empty value would be the path of another operation, so no value is empty
+	r.path[p.Name] = randomElement(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // leave out empty values, because a path with an empty value would be the path of another operation
 	return r.setExpectedResponse(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
@@ -93,7 +93,8 @@ type node struct {
 }
 
 // nodesOf returns a node for a JSON value, and a node for each member and entry inside the value, at every depth. It leaves out members
-// whose schema is unknown. The call replace(v) must replace the JSON value by v.
+// whose schema is unknown. The caller passes a function as the parameter replace: the call replace(v) puts v in the place of the JSON
+// value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
 	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {

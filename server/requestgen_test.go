@@ -34,7 +34,7 @@ type generatedRequest struct {
 	query    [][2]string       // names and values of query parameters, before encoding
 	rawQuery string            // encoded text that is added to the query
 	body     any               // decoded JSON body; nil if there is no body
-	raw      []byte            // encoded body, which is sent instead of the decoded body if raw is not nil
+	raw      []byte            // encoded body; if raw is not nil, raw is sent instead of the field "body"
 	headers  map[string]string
 	caller   *caller // the caller whose token is sent; if caller is nil, the token is in headers
 	address  string  // IP address and port of the client
@@ -222,8 +222,8 @@ func (g *generator) makeRequestConsistent(r *generatedRequest) {
 	}
 }
 
-// validEndDate returns a random valid last day for a request without a first day. Because the server then begins the period 30 days ago,
-// validEndDate returns one of the last 30 days.
+// validEndDate returns a random valid last day of a period, for a request that does not set the first day. For such a request, the server
+// uses the day 30 days ago as the first day. So validEndDate returns today or one of the 29 days before today.
 func (g *generator) validEndDate() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

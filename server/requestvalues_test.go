@@ -20,8 +20,8 @@ import (
 // long numbers.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. Responses can repeat these texts, but must not
-// contain any of the internalTexts. So suspiciousTexts contains none of the internalTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. Responses can repeat these texts. But a
+// response is wrong if it contains one of the internalTexts. So none of the internalTexts may occur in suspiciousTexts.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -183,8 +183,8 @@ func (g *generator) itemText(kind textKind) string {
 	return randomElement(g.random, of[kind])
 }
 
-// randomLink returns a link in a random form: the link of a video if the kind is videoLink, or of an account if the kind is accountLink. A video
-// link can be a short link.
+// randomLink returns a random link. If the kind m is videoLink, the result is usually the link of a video in a random form, and sometimes a
+// short link. If the kind m is accountLinks, the result is the link of an account in a random form.
 func (g *generator) randomLink(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return randomElement(g.random, g.shortLinks)

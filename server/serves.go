@@ -42,9 +42,11 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// checkFetchable checks whether the running collectors can fetch the video or account of a link. If they can, or if no collector is running,
-// reason and warning are "". Otherwise, warning says what to do. If the collectors can fetch no form of the link, reason says so. If they can
-// fetch another form of the link, reason is "".
+// checkFetchable checks whether the running collectors can fetch the video or account of a link. If they can, or if no collector is
+// running, reason and warning are both "".
+//
+// If the collectors cannot fetch any form of the link, reason says so, and warning also says what the operator can do. If the collectors
+// can fetch only another form of the link, reason is "", and warning says what the caller can do.
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

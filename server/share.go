@@ -21,8 +21,9 @@ import (
 // password are also counted.
 var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// maxShareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. They
-// are counted separately, so that visitors do not use up the rate limits of the organisation's programs and pages.
+// maxShareReads limits the GET requests that share pages make. In a minute, all share pages of one organisation together can make at most
+// maxShareReads requests to each operation. These requests are counted separately, so that visitors do not use up the rate limits of the
+// organisation's programs and pages.
 const maxShareReads = 600
 
 // guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,

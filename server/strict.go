@@ -274,7 +274,8 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 // escapePointer escapes the name of a member for a JSON pointer: "a/b" becomes "a~1b".
 func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 
-// maxPlace is the maximum length, in characters, of the place of a fault in an error response: a JSON pointer or the name of a parameter.
+// maxPlace is the maximum length, in characters, of two kinds of text in error responses. The first is a JSON pointer, which says which value
+// in the request body is invalid. The second is an error text of the MCP handler.
 const maxPlace = 500
 
 // truncateText returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".

@@ -101,11 +101,11 @@ type prober struct {
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
 	sent, succeeded  int               // sent is the number of pairs of requests so far; succeeded is the number of those pairs whose responses had a status below 300
-	fields           map[string]bool   // for each operation, the fields in which the test has sent a text of the other organisation
+	fields           map[string]bool   // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
 }
 
-// newProber creates three organisations. Organisation 1 sends the first request of each pair, and organisation 2 sends the second request.
-// Both have equal items. Organisation 3 owns the items that the first request names.
+// newProber creates three organisations. Organisations 1 and 2 have equal items. Organisation 1 sends the first request of each pair, and
+// this request names items of organisation 3. Organisation 2 sends the second request, which names items that do not exist.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
@@ -131,9 +131,9 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces each text in the given inventories by a placeholder. Each argument is a pair of
-// inventories. If a text in one inventory of a pair has the same kind and position as a text in the other inventory, both texts get the
-// same placeholder.
+// newPlaceholders returns a Replacer that replaces texts by placeholders. Each argument is a pair of inventories. The Replacer replaces
+// each text in these inventories. If two texts have the same kind and the same position in the two inventories of a pair, both texts get
+// the same placeholder.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {

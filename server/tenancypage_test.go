@@ -18,8 +18,8 @@ import (
 // probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
 type probeReport struct {
 	mu     sync.Mutex
-	rounds map[probeRound]roundCounts // counts of the rounds, by engine, tier and age of the data
-	fields map[string]bool            // for each operation, the fields in which the test has sent a text of the other organisation
+	rounds map[probeRound]roundCounts // numbers of rounds and pairs of requests, for each combination of engine, tier and age of the data
+	fields map[string]bool            // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
 }
 
 // roundCounts contains the numbers of rounds, of pairs of requests, and of pairs in which both responses had a status below 300.
@@ -27,7 +27,8 @@ type roundCounts struct {
 	rounds, sent, succeeded int
 }
 
-// addRound adds the counts of a round to the report. The caller must not add a round that found different responses.
+// addRound adds the counts of a round to the report. If the two responses to a pair of requests were different, the caller must not add the
+// round.
 func (r *probeReport) addRound(round probeRound, p *prober) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -54,7 +54,7 @@ func (r trackRequest) unsupportedReason(l link.Link) string {
 // trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // true if the organisation had the video or account before the request, tracked or stopped
+	existing bool // true if the organisation already had the video or account when the request arrived, even if tracking had been stopped
 	already  bool // true if the organisation was tracking the video or account when the request arrived
 	pending  bool // true if the video or account is saved but not fetched, because it is not in the fetch queue
 }

@@ -35,7 +35,8 @@ const (
 	// this server may send to the webhook.
 	webhookBatch = 8
 	// webhookLease is the maximum duration of a claim. After this time, other servers can claim the webhooks of a server that died. sendBatch
-	// must end earlier. It can take two times webhookTimeout, because it first makes one attempt, and then all other attempts at once.
+	// must end earlier. Its attempts can take two times webhookTimeout, because sendBatch can first send one event alone, and then all other
+	// events at the same time.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
 	// the next search follows at once.

@@ -92,8 +92,9 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// limitAccountsToCollections adds the query's conditions on collections to a database query: an account must be in query.CollectionID, and in at
-// least one of query.Collections, if they are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
+// limitAccountsToCollections limits the database query q to accounts in collections. If query.CollectionID is set, each account must be in this
+// collection. If query.Collections is not empty, each account must be in at least one of its collections. The error is ErrNotFound if the
+// collection query.CollectionID is unknown.
 func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)

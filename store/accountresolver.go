@@ -214,8 +214,8 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So records with the same handle and different ids belong to
 // different accounts. As soon as the platform's own id is known, it identifies the account in the database and in the fetch queue.
 
-// SourceIDMark is the first character of some names in the fetch queue: the rest of the name is the id that a source uses for the account. An account
-// has such a name while the platform's own id is unknown.
+// SourceIDMark is the first character of an account's name in the fetch queue if this name was made from a source's id. The rest of the name is the
+// id that the source uses for the account. An account has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if the ids prove that two accounts are different. An unknown id is "".

@@ -81,8 +81,8 @@ func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 // TrackingType says which videos of a tracked account are tracked.
 type TrackingType string
 
-// The tracking types say which existing videos of an account are tracked. Videos that are uploaded after tracking has begun are tracked
-// with every type.
+// The tracking types say which existing videos of an account are tracked. Videos that are uploaded after tracking has begun are always
+// tracked, whichever type the account has.
 const (
 	TrackLatest30  TrackingType = "latest_30"  // track the 30 newest existing videos
 	TrackLatest200 TrackingType = "latest_200" // track the 200 newest existing videos

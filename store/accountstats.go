@@ -215,7 +215,7 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	return append(writes, list.StatementsForExec(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
 }
 
-// DayStamp says for which day account statistics are stored, and which fetch changed them.
+// DayStamp has the day for which the statistics of accounts are stored. It also says which fetch changed these statistics, if a fetch changed them.
 type DayStamp struct {
 	Day       db.Date
 	FetchedAt *db.Instant // time of the fetch; nil if the statistics changed without a fetch

@@ -23,8 +23,9 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added, except those that
-	// are already tracked. The accounts after them are saved but not fetched, unless they are already tracked.
+	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added, up to this number.
+	// The accounts after them are saved but not fetched. An account that is already tracked counts too, but Enqueue does not change whether
+	// it is fetched.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.
@@ -44,7 +45,7 @@ const DefaultPreview = 5
 // TrackedAccount is the result of TrackAccounts for one link.
 type TrackedAccount struct {
 	AccountID uuid.UUID
-	Existing  bool // the organisation already had the account, tracked or stopped
+	Existing  bool // the organisation already tracked the account, or had stopped its tracking
 	Already   bool // the organisation already tracked the account
 	Pending   bool // the account is saved but not fetched, because it is not in the fetch queue
 }
@@ -160,7 +161,7 @@ const maxResumed = 5000
 // includes. It leaves out videos that were tracked by their own links.
 //
 // TrackAccounts passes only accounts whose next fetch is not due soon. If the organisation has no paid subscription, resumeVideosOf does nothing,
-// because the next fetch of each account then chooses the videos.
+// because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) error {
 	if len(accounts) == 0 {
 		return nil

@@ -27,7 +27,7 @@ const (
 	MaxReportPoints = 75_000
 )
 
-// CampaignQuery selects the videos and days that Campaign adds up.
+// CampaignQuery is the argument of the method Org.Campaign. It selects the videos and the days whose counts this method adds up.
 type CampaignQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
@@ -65,8 +65,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the rest of the change in Views since the previous day: this change is the sum of ViewsGained, ViewsFromAdded and
-	// ViewsFromKnown. The rest comes from videos whose views became known or unknown on this day.
+	// ViewsFromKnown is the part of the change in Views that comes from videos whose views became known or unknown on this day. It is the
+	// change in Views since the previous day, minus ViewsGained and minus ViewsFromAdded.
 	ViewsFromKnown int64
 }
 
@@ -130,12 +130,16 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for stored points of the videos in @ids, ordered by video and day. For each video, it selects the points from @from
-// to @to. It also selects the last earlier point if @from has no point, and the first later point if @to has no point. The result can have further
-// points before @from and after @to.
+// campaignPoints is a SQL query for stored points of the videos in @ids, ordered by video and day. For each video, it selects these points:
 //
-// The parameter @before must be @from minus 6 days. The query compares @before with the Mondays of weekly points, because the day of a weekly
-// point can be up to 6 days after its Monday.
+//   - the points from @from to @to
+//   - the last point before @from, if @from has no point
+//   - the first point after @to, if @to has no point
+//
+// The result can have further points before @from and after @to.
+//
+// The parameter @before must be @from minus 6 days. The query looks for the last weekly point whose Monday is @before or an earlier day. The
+// day of a weekly point is its Monday or up to 6 days later. So the day of the point that is found is @from or earlier.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -263,7 +267,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	return nil
 }
 
-// campaignPointsSQL is the query campaignPoints, in which {d} and {w} are replaced by the columns of the metrics.
+// campaignPointsSQL is the complete text of the query campaignPoints: it has the columns of the metrics instead of {d} and {w}.
 var campaignPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(campaignPoints)
 
 // pointRow has the values of one row that the query campaignPoints returns.
@@ -302,9 +306,9 @@ func (r *pointRow) toPoint() Point {
 	return p
 }
 
-// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed, with their Quality. It returns the
-// points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given points must be all points of
-// the video, the oldest first.
+// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed. It sets the field Quality in these
+// copies. It returns the points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given
+// points must be all points of the video, the oldest first.
 func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	kept := slices.Clone(points)
 	fillGaps(Counts{}, kept, firstDay, firstDay)

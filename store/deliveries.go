@@ -281,7 +281,7 @@ func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 	return reason
 }
 
-// saveAttempts records, in the rows of a webhook's deliveries, the results of attempts to send them.
+// saveAttempts stores the results of attempts to send deliveries to a webhook. Each result is stored in the row of its delivery.
 func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) error {
 	ids := make([]uuid.UUID, len(attempts))
 	for i, a := range attempts {
@@ -325,8 +325,8 @@ const notDue = db.Instant(1) << 62
 // endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the
 // webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
-	// This UPDATE locks the row before the next due delivery is read. A transaction that adds another delivery in the meantime waits for the lock,
-	// and makes the webhook due afterwards.
+	// This UPDATE locks the webhook's row in webhook_queue before the next due delivery is read. If another transaction adds a delivery in the
+	// meantime, that transaction waits for the lock. When it gets the lock, it makes the webhook due.
 	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
 		o.s.db.Now().Add(pause), o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {

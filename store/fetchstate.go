@@ -57,8 +57,8 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// setPendingStatus adds the columns of the fetch state to the columns of an UPDATE that starts tracking a video or account, and returns all
-// columns. The video or account must not be in the queue yet.
+// setPendingStatus adds the columns of the fetch state to a map of columns, and returns this map. An UPDATE that starts the tracking of a video
+// or account then sets the columns in the map. The video or account must not be in the queue yet.
 func setPendingStatus(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns

@@ -41,18 +41,6 @@ func StoredSource(source string, rounded bool) string {
 	return source
 }
 
-// removeRoundingMark removes roundingMark from the end of the source. It returns true if the source had this mark.
-func (p *Provenance) removeRoundingMark() (rounded bool) {
-	if p.Source == nil {
-		return false
-	}
-	name, rounded := strings.CutSuffix(*p.Source, roundingMark)
-	if rounded {
-		p.Source = new(name)
-	}
-	return rounded
-}
-
 // Point has the counts of a video on one UTC day. A stored point has the last counts that were fetched on that day.
 type Point struct {
 	Day db.Date
@@ -92,8 +80,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 // this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point. It also adds the
-// nearest later point if the last day has no point, unless there is no point before that day. The result can have further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point. If the last day has no point but
+// an earlier day has one, pointsAround also adds the nearest later point. The result can have further points outside the range.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -121,8 +109,9 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns the last exact value of each count before the first given point. A point whose count is lower than the last exact value
-// gets the quality "corrected". The values can be older than the requested range, so that the quality of a point does not depend on the range.
+// lastKnownCounts returns, for each count, the last exact value from a day before the first of the given points. The caller needs these values
+// because a point gets the quality "corrected" if a count is lower than the last exact value. The values can come from days long before the
+// requested range, so that the quality of a point does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -136,7 +125,7 @@ func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Poi
 		}
 		seen.Update(p.Counts)
 	}
-	if !wanted || points[0].Day >= from { // if the first point is not before the first day of the range, the video has no earlier points
+	if !wanted || points[0].Day >= from { // pointsAround adds the nearest point before "from"; if it has added none, the video has no earlier points
 		return before, nil
 	}
 	// Each subquery reads points of the video along the primary key, the newest first. It stops at the first point that has the count. In the worst
@@ -187,6 +176,18 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
+// setStoredQuality sets the quality of a stored point to QualityRounded if its source ends with roundingMark, and otherwise to QualityMeasured. It
+// also removes the mark from the source.
+func (p *Point) setStoredQuality() {
+	p.Quality = QualityMeasured
+	if p.Source == nil {
+		return
+	}
+	if name, rounded := strings.CutSuffix(*p.Source, roundingMark); rounded {
+		p.Quality, p.Source = QualityRounded, new(name)
+	}
+}
+
 // fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
 // oldest first. The parameter knownBefore has the last known value of each count before the first stored point.
 //
@@ -195,11 +196,10 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
-		if p.removeRoundingMark() {
-			p.Quality = QualityRounded // rounded counts are not compared with counts of other days
-			continue
+		p.setStoredQuality()
+		if p.Quality == QualityRounded {
+			continue // rounded counts are not compared with counts of other days
 		}
-		p.Quality = QualityMeasured
 		if p.hasLowerCountThan(knownBefore) {
 			p.Quality = QualityCorrected
 		}

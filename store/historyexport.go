@@ -58,6 +58,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since, query.Until)
 			for n := range rows {
 				rows[n].Points = points[rows[n].ID]
+				for i := range rows[n].Points {
+					rows[n].Points[i].setStoredQuality()
+				}
 				bytes += int64(len(rows[n].Points)) * (pointBytes + int64(len(rows[n].Link)))
 			}
 			return len(rows), bytes, err
@@ -66,7 +69,7 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 }
 
 // storedPointsOf returns a map from the ids of videos to their stored points, ordered by day, the oldest first. It leaves out points before firstDay,
-// and points that were fetched before `since` or after `until`. The quality of a point is QualityRounded or QualityMeasured.
+// and points that were fetched before `since` or after `until`. In each point, Quality is not set, and Source can end with roundingMark.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
@@ -78,10 +81,6 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay d
 		map[string]any{"org": o.id, "videos": ids, "from": firstDay, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		p, video := readPoint(row), row.ID(MetricCount+3)
-		p.Quality = QualityMeasured
-		if p.removeRoundingMark() {
-			p.Quality = QualityRounded
-		}
 		points[video] = appendPoint(points[video], p)
 		return nil
 	})

@@ -277,7 +277,7 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// keyLookahead is how many keys of an organisation timeUntilSpaceForKey reads at most. It reads the oldest keys.
+// keyLookahead is the maximum number of keys that the function timeUntilSpaceForKey reads. They are the oldest keys of an organisation.
 const keyLookahead = 1000
 
 // timeUntilSpaceForKey returns how long the organisation must wait until a key of n bytes can be stored. By then, enough of its oldest keys have

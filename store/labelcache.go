@@ -42,10 +42,11 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation, or nil if the cache does not have the labels of the given version.
+// get returns the labels l of an organisation. If the cache does not have the labels of the given version, l is nil.
 //
-// If load is true, the caller should read all members of all collections and call put. If l is nil and load is false, the caller should read only
-// the members on its page. load is false at the first call with a version, because collections often change again soon.
+// If l is nil, the result load says what the caller should read. If load is true, the caller should read all members of all collections and call
+// put. If load is false, the caller should read only the members on its page. At the first call with a version, load is false, because
+// collections often change again soon.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +71,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels of an organisation with their version. The caller must have read the version before the labels. If l is nil, put records
-// that the collections of the organisation have too many members for the cache.
+// put stores the labels l of an organisation with their version. The caller must have read the version before the labels. If the collections of the
+// organisation have too many members for the cache, l must be nil. The cache then remembers for this version that there are too many members.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,8 +31,8 @@ SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
 // limitVideosToCollections limits a query to videos that are in at least one of the collections. If inOrder is true, the database reads the
-// videos in the order of the list, and skips videos that are not in the collections. If inOrder is false, it first reads the members of the
-// collections.
+// videos in the order that the query requests, and skips videos that are not in the collections. If inOrder is false, the database first
+// reads the members of the collections.
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)
@@ -120,7 +120,7 @@ func (l *labels) labelsOf(row labelled) labelSet {
 
 // setRowLabels sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. setRowLabels
 // returns the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If the labels of all rows together take
-// more than maxBytes, the last rows may be left out, but not the first row.
+// more than maxBytes, setRowLabels may stop before the last rows. It does not stop before the first row has its labels.
 func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
@@ -228,7 +228,7 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // this cannot happen for a single video, because the video and its account are members of each collection at most once
+			return errTooManyMembers // with up to maxMembers/2 collections, one video never has too many members: each collection adds at most two, the video and its account
 		}
 		return nil
 	})

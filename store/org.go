@@ -66,12 +66,12 @@ type Version struct {
 	labels  int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// AtVersion returns an Org whose lists use the given result of Version: its version number and its totals. So a request that calls Version first
-// does not read them again.
+// AtVersion returns an Org whose lists use the version number and the totals in v. The argument v is a result of the method Version. So the lists
+// of a request that has already called Version do not read the version number and the totals again.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// WithRememberedVersion returns an Org that reads the version together with its first list or history. All later lists use this version and do not
-// read it again. The Org is not safe for concurrent use.
+// WithRememberedVersion returns an Org that remembers the version of its data. The Org reads the version together with the first list or
+// history that it reads. All later lists of the Org use this version and do not read it again. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
 // RememberedVersion returns the version that the Org remembers for its lists. It returns false if the Org has not read the version yet, or if the Org

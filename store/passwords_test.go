@@ -30,7 +30,7 @@ func TestHashPassword_returnsAnErrorIfTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // repeat the calls, because a function that does not check the context first would return context.Canceled only sometimes
+	for range 50 { // call both functions many times: a function that checks the context too late returns context.Canceled only in some calls
 		_, err := store.HashPassword(gone, "password")
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = store.PasswordMatches(gone, "password", "hash")

@@ -16,8 +16,9 @@ func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { ret
 // FromReplica calls readData and returns its result. The function readData must not write. It receives an Org whose lists and histories
 // come from the replica.
 //
-// If the replica fails, or lacks a change that was committed before the call of FromReplica, FromReplica calls readData again with the
-// argument o. The Org o reads from the primary. If there is no replica, FromReplica only calls readData with o.
+// The parameter o is an Org that reads from the primary. If the replica fails or its data are older than the version of o, FromReplica calls
+// readData a second time, with o. The version of o is the version that o remembers. If o remembers no version, FromReplica reads the current
+// version first. If there is no replica, or if it is known not to answer at present, FromReplica calls readData only once, with o.
 func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return readData(o)

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// replicatedStore is a store with a replica for reads, in the database "replicated".
+// replicatedStore is a store with a replica for reads. The store's database has the name "replicated", on the primary server and on the replica.
 type replicatedStore struct {
 	*storetest.DB
 	reader *store.Store // the store that reads from the replica

@@ -43,7 +43,8 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order of a list. If the list has too many rows for the cache, s must be nil, and put stores only this fact.
+// put stores the order s of a list. If the list has too many rows for the cache, s must be nil. The cache then stores only that the list has too
+// many rows.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

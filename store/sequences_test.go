@@ -153,7 +153,7 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 			},
 		} {
 			total := map[string]int{"videos": len(members), "accounts": 1}[name]
-			for range 3 { // afterwards, the order of the list and all labels are in memory
+			for range 3 { // after these calls, all labels and the order of the list are in memory
 				_, _, err := read(store.Window{Limit: 3})
 				require.NoError(t, err)
 			}

@@ -58,7 +58,7 @@ type Store struct {
 	labels          *labelCache
 	sequences       *sequenceCache
 	queries         queries
-	maxSequenceRows int // maximum number of rows of a list in sequences; longer lists are not kept there
+	maxSequenceRows int // the cache "sequences" keeps the order of a list only if the list has at most this number of rows
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate

@@ -367,7 +367,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 }
 
-// rowsOf returns an answer with the rows of a list and the text of the error.
+// rowsOf returns the results of a method that lists rows, as an answer. If err is nil, the answer has the rows and the total of the list. Otherwise
+// it has the text of err.
 func rowsOf[R any](list *store.List[R], err error) answer {
 	if err != nil {
 		return newAnswer(err, nil)

@@ -21,8 +21,8 @@ type Thumbnail struct {
 }
 
 const (
-	// thumbnailAttempts is how often a picture is requested from the same address. After the last attempt, it is requested again only if a
-	// source gives another address, because most addresses stop working after some days.
+	// thumbnailAttempts is the maximum number of attempts to fetch a picture from the same address. After the last attempt, the picture is
+	// requested again only if a source gives another address. The number is limited because most addresses stop working after some days.
 	thumbnailAttempts = 4
 	// thumbnailRetry is the time between the first and the second attempt. Each later pause is four times as long as the previous pause.
 	thumbnailRetry = 10 * time.Minute

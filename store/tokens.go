@@ -234,7 +234,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 // organisation has MaxTokens tokens.
 //
 // If an earlier attempt of the same request already created a token with n.ID, that token gets a new secret, because the caller never received
-// the first one.
+// its first secret.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
 	row, secret, err := n.toRow(o.id, o.s.db.Now())
 	if err != nil {

@@ -32,7 +32,7 @@ func TestTrack_allocatesFewObjectsForEachLink(t *testing.T) {
 			first++
 		}
 		track()
-		objects := testing.AllocsPerRun(5, track) / links // AllocsPerRun calls track six times
+		objects := testing.AllocsPerRun(5, track) / links // AllocsPerRun calls the function "track" six times
 		t.Logf("%s: %.1f objects for each link", engine, objects)
 		require.LessOrEqual(t, objects, most, engine)
 	}

@@ -26,11 +26,12 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many videos get the highest priority, the interactive lane: the first videos in Links. The other videos get the
-	// priority Lane. If Scheduled is true, all videos get the priority Lane.
+	// Immediate is how many videos get the highest priority, the interactive lane. They are the first videos in Links. The other videos get
+	// the priority in the field Lane. If Scheduled is true, all videos get the priority in the field Lane.
 	Immediate int
-	// Enqueue is the maximum number of videos that are added to the fetch queue: the first videos in Links, except those that are already tracked.
-	// The videos after them are saved as pending and are not fetched, unless they are already tracked.
+	// Enqueue is the maximum number of videos that are added to the fetch queue. The first videos in Links are added, up to this number. The
+	// videos after them are saved as pending and are not fetched. A video that is already tracked counts too, but Enqueue does not change
+	// whether it is fetched.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -374,8 +375,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions, recomputes the statistics of their accounts, and
-// updates the totals of the organisation. The caller passes these accounts, and may pass others too.
+// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions and updates the totals of the organisation. It
+// also recomputes the statistics of the given accounts. The caller must pass the accounts of the stopped videos, and may pass further accounts.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)

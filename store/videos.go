@@ -53,7 +53,7 @@ type Video struct {
 
 	FetchState
 
-	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
+	// Labels are the collections that contain the video, ordered by name and id. This field is set by the methods that read videos.
 	Labels []*Label `gorm:"-"`
 }
 
@@ -123,7 +123,7 @@ type VideoQuery struct {
 	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
 	Words           *string      // words separated by spaces; the caption contains each of them, in upper or lower case
 	IncludeRemoved  bool         // include videos whose tracking was stopped
-	Status          *FetchStatus // only videos with this fetch status; for queue.FetchStopped, IncludeRemoved need not be set
+	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped selects stopped videos even if IncludeRemoved is false
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0

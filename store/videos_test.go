@@ -202,8 +202,8 @@ func compareVideos(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// expectedVideos returns the videos of the library that a query must return, in the order of the query. The test compares them with the videos that the
-// store returns.
+// expectedVideos returns the videos in lib that match the query q, in the order that q requests. The store must return the same videos
+// for q: the test compares both results.
 func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.isMatch(q, v) })

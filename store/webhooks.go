@@ -36,7 +36,7 @@ type DisabledReason string
 const (
 	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled the webhook
 	DisabledGone      DisabledReason = "gone"       // the server of the webhook answered with status 410
-	DisabledFailing   DisabledReason = "failing"    // every attempt failed during a time of at least DisableAfter
+	DisabledFailing   DisabledReason = "failing"    // all attempts in a period of at least DisableAfter failed
 )
 
 // Webhook is an endpoint to which the events of an organisation are sent.
@@ -206,8 +206,8 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 // RotateWebhookSecret stores a new encrypted secret for a webhook, and returns the changed webhook. It returns ErrNotFound for an unknown
 // id. The replaced secret becomes PreviousSecret. For the time PreviousSecretLife, deliveries are also signed with PreviousSecret.
 //
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a secret, the
-// caller never received this secret. RotateWebhookSecret then replaces this secret, but does not change PreviousSecret.
+// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a new secret,
+// RotateWebhookSecret replaces that secret, but does not change PreviousSecret. The caller never received the secret of the earlier attempt.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -258,9 +258,10 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id. It also returns the webhook's delivery with the id effectID, or nil if no earlier
-// attempt of the same request made such a delivery. The error is ErrNotFound for an unknown id. The error is ErrWebhookDisabled if the
-// webhook is disabled and the delivery is nil.
+// enabledWebhook returns the webhook with the given id. It also returns the delivery to this webhook that an earlier attempt of the same
+// request made. This delivery has the id effectID. The returned delivery is nil if there is no such delivery.
+//
+// The error is ErrNotFound for an unknown id. If the webhook is disabled and there is no such delivery, the error is ErrWebhookDisabled.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

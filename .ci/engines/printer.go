@@ -70,7 +70,7 @@ func (p *printer) addEvent(e event) {
 			return
 		}
 		p.ended++
-		if out.ended[e.Test] != "fail" { // a test can run several times (-count), and has failed if one run failed
+		if out.ended[e.Test] != "fail" { // a test can run several times (-count); it counts as failed if at least one of its runs failed
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {

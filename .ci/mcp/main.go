@@ -168,7 +168,7 @@ func (j checker) checkTools(ctx context.Context) error {
 }
 
 // callTool calls a tool through the MCP inspector. In the arguments, it replaces each name in braces by the value that `known` has for this
-// name. After the call, it copies the values that c.saves names from the result into `known`.
+// name. After the call, it copies values from the result into `known`. The field c.saves says which values to copy, and under which names.
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -207,8 +207,8 @@ func (j checker) runInspector(ctx context.Context, result any, args ...string) e
 	return json.Unmarshal(out, result)
 }
 
-// stringAt follows a path of member names in a decoded JSON value and returns the string at its end. At an array, it takes the first entry and
-// ignores the name. It returns false if there is no such string.
+// stringAt follows a path of member names in a decoded JSON value and returns the string at the end of the path. In an array, it
+// goes to the first entry, whatever name the path has at this place. It returns false if there is no such string.
 func stringAt(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

@@ -1,6 +1,6 @@
-// Command statements reads the SQL statements that tests of the store have recorded, and prints docs/evidence/statements.md. The page shows
-// what happens if a condition on the organisation is removed from a statement: the check of statements refuses the statement. It also shows
-// which nodes of a Citus cluster run each statement.
+// Command statements prints the page docs/evidence/statements.md. It reads the SQL statements that tests of the store have recorded. The page
+// shows what happens if a condition on the organisation is removed from a statement: the check of statements refuses the statement. The page
+// also shows which nodes of a Citus cluster run each statement.
 //
 //	statements FOLDER > docs/evidence/statements.md
 //
@@ -92,8 +92,8 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // organisation was removed.
 type engineCounts struct {
 	statements int            // number of all statements
-	restricted int            // number of statements with at least one mutant that the check must refuse
-	mutants    map[string]int // number of mutants that the check must refuse; the key says what was removed (Mutant.Removed)
+	restricted int            // number of statements for which the check must refuse at least one mutant
+	mutants    map[string]int // number of mutants that the check must refuse, by the part that was removed from the statement (Mutant.Removed)
 	shared     int            // number of mutants that the check may accept: see Mutant.Shared
 }
 

@@ -110,7 +110,7 @@ type fullRateRun struct {
 	tablesBefore, tablesAfter map[string]int64
 }
 
-// sample records how much memory the server used and how large the database was at one time.
+// sample is one measurement of the server and the database. It has the memory of the server and the size of the database at one moment.
 type sample struct {
 	at       time.Duration // time since the start of the organisation's requests
 	resident int64         // resident memory of the server in bytes

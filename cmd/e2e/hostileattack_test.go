@@ -190,7 +190,7 @@ func (a *attack) sendInParts(n int, writeParts func(write func(string) error) er
 			break
 		}
 	}
-	_ = conn.Close() // end the goroutine that still writes, because the server may no longer read
+	_ = conn.Close() // end the goroutine: without this, it could hang in a write, because the server may have stopped reading
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 

@@ -18,7 +18,8 @@ type hostileCase struct {
 	name string
 	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of processor time and memory.
 	large bool
-	// flat is true if the server writes the response as a stream. Then the limit of memory holds for every size of response.
+	// flat is true if the server writes the response as a stream. The server must then not exceed
+	// the limit of memory (maxMemory), even if the response is large.
 	flat    bool
 	prepare func(a *attack) // function that sends requests before the measurement begins; nil if none are needed
 	run     func(a *attack)

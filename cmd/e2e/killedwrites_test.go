@@ -66,7 +66,7 @@ type killedCounts struct {
 	writes                                  atomic.Int64 // number of links, members and collections that acknowledged requests changed
 	tracked, stopped, added, taken, created atomic.Int64
 	unanswered                              int // number of requests that a kill interrupted
-	applied                                 int // number of interrupted requests that had their whole effect
+	applied                                 int // number of interrupted requests whose changes were all stored; requests that create collections do not count
 	checked                                 int // number of videos and collection members that the test checked after kills
 	replayed                                int // number of answers to repeated requests with an Idempotency-Key
 	duration                                time.Duration
@@ -139,7 +139,7 @@ func (k *killedRun) killRepeatedly(t *testing.T) {
 	require.Positive(t, k.counts.writes.Load())
 }
 
-// newWriter creates the writer with the index i, its organisation and its collection.
+// newWriter creates the writer with the index i. It also creates an organisation and a collection for this writer.
 func (k *killedRun) newWriter(t *testing.T, i int) *killedWriter {
 	t.Helper()
 	w := &killedWriter{token: k.newOrganisation(t), createdNames: map[string]bool{}, unanswered: map[string]string{}}
@@ -355,9 +355,9 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first of the given steps for which the block has the expected state on the server: the state before this step. It
-// returns false if there is no such step. trackedLinks has the links of all tracked videos. collectionMembers has the ids of all videos in the
-// collection.
+// matchingStep compares the state of the block on the server with the state that the block must have before each of the given steps. It returns
+// the first step for which the two states are equal. It returns false if there is no such step. The arguments trackedLinks and collectionMembers
+// are the state on the server. trackedLinks has the links of all tracked videos. collectionMembers has the ids of all videos in the collection.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0

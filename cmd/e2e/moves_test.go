@@ -45,7 +45,7 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that the backup does not contain, although their requests were sent before it ended; a backup has the state at its start
+	later         int           // videos that the backup does not contain, although their requests were sent before the backup ended; a backup contains only what was stored when the backup started
 	points        int           // points that the collector stored during the backup
 }
 

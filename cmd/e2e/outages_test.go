@@ -48,13 +48,13 @@ type outage struct {
 	limits bool
 }
 
-// outageCounts counts the answers during the outages of one part.
+// outageCounts counts the answers of the server while one part of the system, such as PostgreSQL, fails again and again.
 type outageCounts struct {
 	name, engine  string
 	outages       int
 	writes, reads int           // number of requests that got status 200
-	refusedWrites int           // number of requests to write data that got status 503
-	refusedReads  int           // number of requests to read data that got status 503
+	refusedWrites int           // number of answers with status 503 to requests that write data
+	refusedReads  int           // number of answers with status 503 to requests that read data
 	limited       int           // number of requests that got status 429; it is 0 except in the run with Redis, because the other runs have no rate limits
 	slowest       time.Duration // the longest time from a request to its answer
 	recovery      time.Duration // the longest time from the end of an outage until a write succeeded

@@ -101,7 +101,7 @@ func (program *proxyProgram) configuration(t *testing.T) string {
 	return string(text)
 }
 
-// withSecondServer returns the documented configuration with a second server.
+// withSecondServer returns a copy of the documented configuration, to which it has added a second server with the given address.
 func (program *proxyProgram) withSecondServer(t *testing.T, address string) string {
 	t.Helper()
 	conf := program.second(program.configuration(t), address)

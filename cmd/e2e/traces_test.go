@@ -51,8 +51,8 @@ const (
 	callerSpan  = "00f067aa0ba902b7"
 )
 
-// Server and collector must send the spans of a request, of a fetch, of a tool call of an assistant, and of an event for a webhook. No span may
-// contain a secret or a parameter of a statement.
+// The server and the collector must send spans for four kinds of work: a request, a fetch, a tool call by an assistant, and the sending of an
+// event to a webhook. No span may contain a secret or a parameter of an SQL statement.
 func TestTraces_haveSpansOfRequestsAndFetches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

@@ -31,8 +31,9 @@ var (
 // webhookBulk is the number of links in one request of a webhookRun.
 const webhookBulk = 25
 
-// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. It has two servers on
-// PostgreSQL, and one on SQLite: if several programs write to SQLite all the time, another program may be unable to start.
+// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. If the database is PostgreSQL,
+// the system has two servers. If the database is SQLite, the system has only one server: if several programs write to SQLite all the time, another
+// program may be unable to start.
 type webhookRun struct {
 	*stack
 	receiver *eventReceiver
@@ -62,9 +63,9 @@ type webhookResult struct {
 	duration                 time.Duration
 }
 
-// The test kills servers and the collector while they record events of fetches and stopped videos, and send events to a receiver that often
-// fails. For each stored change, one event must arrive. It may arrive several times, always with the same id and a valid signature. No other
-// event may arrive.
+// The system records an event for each first fetch of a video and for each video whose tracking is stopped. It sends the events to a receiver that
+// often fails. Meanwhile, the test kills servers and the collector. For each stored change, one event must arrive. It may arrive several times,
+// always with the same id and a valid signature. No other event may arrive.
 //
 // Requirements in docs/coverage.md: 14.5-06
 func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
@@ -345,7 +346,7 @@ func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 	return webhookResult{videos: len(changes) / 2, events: len(r.times), requests: r.requests, repeated: repeated, kills: w.kills, faults: r.faults}
 }
 
-// newAdminToken creates an organisation and returns a token with all scopes that belongs to this organisation.
+// newAdminToken creates an organisation and returns a token of this organisation. The token has all scopes.
 func (s *stack) newAdminToken(t *testing.T) string {
 	t.Helper()
 	var made struct {

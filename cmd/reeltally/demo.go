@@ -30,8 +30,8 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// `reeltally up` stores the token of the demo organisation in one of these files, and the token of an organisation with real numbers in the
-// other. So both files can be in the same folder.
+// These are the names of the files in which `reeltally up` stores tokens. demoTokenFile has the token of the demo organisation, and
+// realTokenFile has the token of an organisation with real numbers. Because the names differ, both files can be in the same folder.
 const (
 	demoTokenFile = "demo-token"
 	realTokenFile = "token"

@@ -192,7 +192,8 @@ func diskFinding(folder string, free uint64, writeErr error) finding {
 // testFileSize is the number of bytes that writeTestFile writes.
 const testFileSize = 1 << 20
 
-// writeTestFile writes a temporary file to the folder and deletes it. It fails if SQLite could not write to the folder.
+// writeTestFile creates a temporary file in the folder, writes testFileSize bytes to the file and deletes the file. If SQLite cannot write
+// to the folder, for example because the disk is full, writeTestFile returns an error.
 func writeTestFile(folder string) error {
 	file, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {

@@ -178,7 +178,7 @@ type sourceWriter struct {
 	separator string // text between two columns
 	answers   *sandboxDetector
 	begun     bool // whether Write was called
-	madeUp    bool // true if the first page has numbers of the sandbox
+	madeUp    bool // true if the sandbox made up the numbers on the first page
 	quoted    bool // whether the next character is within quotes
 	rows      int  // number of rows so far
 }

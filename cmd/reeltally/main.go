@@ -72,7 +72,7 @@ func run(ctx context.Context, p boot.Process) error {
 }
 
 // addFlagNames returns a UsageError that names the flags with invalid values, if err is the server's error for these values. It returns other errors
-// unchanged. The command line does not check such values, because a newer server can accept more of them.
+// unchanged. Only the server checks such values, because a newer server can accept values that this version of the command line does not know.
 func addFlagNames(err error, flags []*kong.Flag) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadRequest || len(refused.Errors) == 0 {
@@ -96,8 +96,8 @@ func addFlagNames(err error, flags []*kong.Flag) error {
 	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
 }
 
-// apiNameOf returns the name of the query parameter or JSON member for which a flag gives the value. If the flag has the tag "api", the tag is this
-// name. Otherwise, apiNameOf returns the name of the flag with "_" instead of "-".
+// apiNameOf returns the name that a flag has in the API, where it is a query parameter or a JSON member. The name in the API is the flag's tag "api".
+// If the flag has no such tag, apiNameOf returns the flag's own name, with "_" instead of "-".
 func apiNameOf(f *kong.Flag) string {
 	if name := f.Tag.Get("api"); name != "" {
 		return name

@@ -17,7 +17,7 @@ const standardStream = "-"
 
 // output is the place to which a command writes its file. Exactly one of the two fields is set.
 type output struct {
-	// path is the path of a regular file, without symbolic links, or of a file that does not exist yet.
+	// path leads to a regular file, or to a file that does not exist yet. If the file exists, path contains no symbolic links.
 	path string
 	// stream is standard output or another file that must not be replaced, such as a device or a named pipe. The command writes to it directly.
 	stream io.WriteCloser

@@ -52,7 +52,7 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	for _, w := range widths {
 		total += w
 	}
-	slack := 0 // number of characters by which all wide columns together can be shortened
+	slack := 0 // total number of characters by which the wide columns can be shortened
 	for i, c := range columns {
 		if c.wide {
 			slack += max(0, widths[i]-minWide)

@@ -163,7 +163,8 @@ func TestCompose_configuresOperatorContainer(t *testing.T) {
 	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
 }
 
-// An import must resolve each short link once, even in a dry run.
+// A dry run of an import must store the link to which a short link redirects. The next import must read this link from the database, and
+// must not request the short link again.
 func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")

@@ -42,7 +42,9 @@ const (
 )
 
 // Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs. When
-// ctx ends, Run first stops the API, then the collector, and then the sandbox. Running requests and fetches are finished first.
+// ctx ends, Run first stops the API, then the collector, and then the sandbox. Before the API stops, it finishes its current requests: see
+// boot.Serve. The collector cancels its current calls to the sources. Before it stops, it stores the answers that it has, and releases
+// the other targets.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.CheckAddress(c.Listen), c.Sources.Check()); err != nil {

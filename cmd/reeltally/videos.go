@@ -47,8 +47,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 }
 
 // checkCollections returns an error if one of the names or ids belongs to no collection. Without this check, the list of the collection's videos or
-// accounts would be empty without an error. checkCollections cannot check the names and ids if the organisation has the tier limited or
-// basic, because the API then returns only one collection. In this case, checkCollections returns nil.
+// accounts would be empty without an error. checkCollections cannot check the names and ids if the organisation's tier is "limited" or
+// "basic", because the API then returns only one collection. In this case, checkCollections returns nil.
 func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
 	if len(namesOrIDs) == 0 {
 		return nil

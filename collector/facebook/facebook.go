@@ -152,8 +152,9 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. Fetch then requests one of these pages to check the token before
-// it returns the class Unsupported. So this class never means that the token is wrong.
+// OwnAccountsOnly returns true if pages of the operator are configured. With such pages, the class Unsupported never means that the token is
+// wrong: if Facebook refuses a target with an error of this class, Fetch checks the token by a request for one of the operator's pages before
+// it returns the class.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if

@@ -32,7 +32,7 @@ type Endpoint struct {
 // Endpoint returns an endpoint for the server with the URL base. If base is empty, it uses publicURL, which is the platform's or vendor's
 // own URL. It returns an error if the URL is not an http or https URL, or if it has a query or credentials.
 //
-// The host of publicURL must resolve to public addresses. Any other host was configured by the operator, and may also resolve to this
+// The host of publicURL must resolve to public addresses. If the operator has configured another host, this host may also resolve to this
 // machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)

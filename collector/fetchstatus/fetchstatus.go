@@ -1,5 +1,5 @@
-// Package fetchstatus turns the outcomes of fetches into the fetch statuses of videos and accounts, and into the sentences that callers of the
-// API read with a status.
+// Package fetchstatus turns the outcomes of fetches into the fetch statuses of videos and accounts. It also returns the sentences that explain
+// a fetch status to callers of the API.
 //
 // The sentences consist of fixed texts and the names of sources. They never contain the text of an answer or an error, because such a text
 // could contain a credential. Start reading at [StatusChangeAfterRefusal].

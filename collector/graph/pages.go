@@ -57,8 +57,9 @@ func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget
 	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none for the page. It requests the tokens of all pages if
-// none are cached, or if the cached token of this page is refusedToken. refusedToken is a token that Meta has just refused, or "".
+// pageToken returns the token of a page, or the configured token if Meta returns none for the page. refusedToken is a token that Meta has just
+// refused, or "" if there is none. pageToken requests the tokens of all pages if they are not cached yet, or if the cached token of
+// this page is the refused token.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

@@ -85,7 +85,8 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// recordReport delays or stops the next calls if the reported usage is high or if the report has a time until calls are allowed again.
+// recordReport stops the next calls if the reported usage has reached stopFrom, or if Meta reported when calls will be allowed again. Otherwise,
+// recordReport delays the next calls if the reported usage has reached delayFrom.
 func (u *usage) recordReport(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

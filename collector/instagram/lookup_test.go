@@ -19,7 +19,8 @@ import (
 )
 
 // graphTest has a source that uses a test server, and the list of the requests that the server has received. The server simulates the Graph
-// API. For each request, the list has the path, the fields and the metrics. The fields of posts, from "{id,shortcode" on, are left out.
+// API. For each request, the list has the path, the fields and the metrics. The text of the fields is cut off before "{id,shortcode", where
+// the fields of posts begin.
 type graphTest struct {
 	*instagram.Source
 	requests *[]string

@@ -255,8 +255,8 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// readFacts returns the counts and texts of a post as a result of the class OK, and the Graph API id of the post. If the post is malformed or
-// has no counts, the result has the class Temporary and the id is "".
+// readFacts returns the Graph API id of a post, and a result with the counts and texts of the post. The class of the result is OK. If the post
+// is malformed or has no counts, the id is "", and the result has the class Temporary and no texts or counts.
 func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	var c postFacts
 	switch err := json.Unmarshal(item.raw, &c); {

@@ -53,8 +53,8 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// It is not known which target of the batch caused the refusal. Each half is therefore requested separately. If earlier refusals
-		// show that the source is the cause, the batch is not divided.
+		// A single target of the batch may have caused the refusal. The batch is therefore divided, and each half is requested separately.
+		// The batch is not divided if earlier refusals show that the source is the cause.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
@@ -105,9 +105,9 @@ func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// endTimeOfRefusalPause returns when the source's pause ends, after consecutive refusals of several targets. Such refusals do not say
-// whether the source or a target is the cause. mustWait is true if the targets of the last call must wait until the pause ends. strikes is
-// the number of consecutive earlier pauses.
+// endTimeOfRefusalPause returns when a pause of the source ends. The source is paused because it has refused several targets in consecutive
+// calls. Such refusals do not say whether the source or a target is the cause. mustWait is true if the targets of the last call must wait until
+// the pause ends. strikes is the number of consecutive pauses before this one.
 func endTimeOfRefusalPause(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true

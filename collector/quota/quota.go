@@ -142,8 +142,8 @@ func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply
 	return []Reply{reply, rest}, err
 }
 
-// Fail handles a failure outside of the call to the source, for example a panic in the code that stores the answer. Like Call after a
-// failed call, Fail pauses the source or divides the batch.
+// Fail handles a failure outside of the call to the source, for example a panic in the code that stores the answer. Fail handles
+// it like a failed call: Fail can pause the source or divide the batch.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.readState(ctx)
 	if err != nil {

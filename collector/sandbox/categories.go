@@ -14,7 +14,7 @@ type Category string
 const (
 	Normal         Category = "normal"
 	Viral          Category = "viral"          // views grow late and steeply, far above the account's other videos
-	HiddenLikes    Category = "hidden_likes"   // every platform except TikTok: the creator hides the number of likes
+	HiddenLikes    Category = "hidden_likes"   // the creator hides the number of likes; on TikTok, no video has this category
 	CommentsOff    Category = "comments_off"   // the creator has turned comments off
 	ShopAd         Category = "shop_ad"        // TikTok: a shop ad with a product
 	AgeRestricted  Category = "age_restricted" // only adults can see the video
@@ -31,7 +31,7 @@ type AccountCategory string
 // These are the categories of accounts. World.FindAccount returns an account of each category.
 const (
 	AccountNormal    AccountCategory = "normal"
-	AccountPrivate   AccountCategory = "private"          // every platform except YouTube: the account and all its videos are private
+	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private; on YouTube, no account has this category
 	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
 	AccountEmpty     AccountCategory = "empty"            // the account has no videos
 	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)

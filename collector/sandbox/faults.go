@@ -92,8 +92,8 @@ func (f *faults) listRules() []rule {
 }
 
 // takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is false
-// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. If rule.Count is more than 0,
-// takeRule deletes the rule after this number of calls.
+// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. If the field Count of the rule is more
+// than 0, the rule applies to Count calls. takeRule deletes the rule at the last of these calls.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -62,8 +62,8 @@ func (c curve) fractionOfFinalViews(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// addWaves adds a daily and a weekly wave to the age of a video, in seconds. If the views are computed from the result, they grow faster at
-// some hours and days than at others. The result always increases with the age.
+// addWaves takes the age of a video in seconds, and returns the sum of the age, a daily wave and a weekly wave. The views are computed from
+// this sum. So the views grow faster at some hours and days than at others. The sum always increases with the age.
 func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +

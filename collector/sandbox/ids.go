@@ -133,8 +133,8 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	return uint64(account)<<19 | low ^ mixBits(key+uint64(account))&0x7ffff
 }
 
-// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. It returns false if the check
-// value is wrong.
+// unpackFacebookID reverses packFacebookID: it returns the account number and the index of the upload in a number. ok is false if the check
+// value in the number is wrong. Such a number was not returned by packFacebookID.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hashTexts(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)

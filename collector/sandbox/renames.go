@@ -75,8 +75,8 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// ownerAfterRename returns the current owner of a handle that was the old or the new handle in a rename. For all other handles, ok is
-// false, because their owners are the accounts for which they were generated.
+// ownerAfterRename returns the current owner of a handle that was part of a rename, as the old or as the new handle. For all other handles,
+// ok is false, because no rename has changed their owners.
 func (w *World) ownerAfterRename(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

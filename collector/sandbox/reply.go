@@ -21,7 +21,7 @@ type reply struct {
 	raw     []byte // the bytes to send instead of a JSON value
 	kind    string // content type of the body; "" means JSON
 	pretty  bool   // true to send indented JSON
-	refused bool   // true if the reply refuses a request because its credential, method or path is not valid; no fault changes such a reply
+	refused bool   // true if the reply refuses a request whose credential, method or path is not valid; faults are not applied to such a reply
 
 	truncate   bool // true to send only the first half of the body
 	promiseAll bool // true to set Content-Length to the length of the whole body although only its first half is sent

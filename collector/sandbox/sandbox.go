@@ -167,8 +167,8 @@ const (
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// The name "tiktok" is not used for TikTok's own APIs. In faults and in the call log, "tiktok" stands for the calls that ask a vendor
-	// for data of TikTok.
+	// TikTok's own APIs have the names "tiktok_display" and "tiktok_research". In faults and in the call log, the name "tiktok" stands for
+	// the calls that ask a vendor for TikTok data.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"

@@ -35,9 +35,9 @@ var shortCaseMarkers = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. On
-// Instagram and Facebook, one in a hundred short links redirects to a login page instead. If the code of a short link has a text from
-// shortCaseMarkers, this text determines the case.
+// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. Two
+// rules override these numbers. On Instagram and Facebook, one in a hundred of all short links redirects to a login page. If the code of a
+// short link has a text from shortCaseMarkers, this text determines the case, even if the rule for the login page applies.
 var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
@@ -76,7 +76,8 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 }
 
 // shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five were uploaded before
-// epoch, so the result does not depend on the clock. If photo is true, it returns the slideshow from World.Find and its author.
+// epoch, so the result does not depend on the clock. If photo is true, shortLinkVideo returns another video: the slideshow that
+// World.Find returns. The returned account is then the author of the slideshow.
 func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
@@ -192,8 +193,8 @@ func redirectReply(l link.Link, t target) reply {
 	return htmlReply(status, "Moved").withHeader("Location", t.location)
 }
 
-// firstRedirectURL is for short links that redirect twice (shortHops). It returns the first of the two URLs, which has the same platform and
-// the same code as the short link.
+// firstRedirectURL returns the URL to which the first redirect of a short link leads. It is for the case shortHops, in which a short link
+// leads to a video by two redirects. The returned URL has the same platform and the same code as the short link.
 func firstRedirectURL(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:
@@ -218,7 +219,7 @@ func htmlReply(status int, title string) reply {
 func errorRepliesForShortLinks() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for rateLimited, because platforms have no quota for short links
+		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // platforms have no quota for short links, so this fault gets the same answer as rateLimited
 		serverError: func() reply { return htmlReply(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}

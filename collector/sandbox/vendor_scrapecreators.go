@@ -159,8 +159,9 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsAccountError returns ScrapeCreators' error if an account does not exist. If isList is true, the request is for the
-// account's videos, and a private account also gets an error. In all other cases, the result is nil.
+// scrapeCreatorsAccountError returns the error that ScrapeCreators sends for an account, or nil if ScrapeCreators sends no error. An account
+// that is deleted or does not exist always gets an error. A private account gets an error only if isList is true, which means that the
+// account's videos are requested.
 func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {

@@ -61,7 +61,8 @@ func jsonText(value any) string {
 	return string(raw)
 }
 
-// tiktokWebUser returns a TikTok account in the format of TikTok's site, which vendors use for profiles.
+// tiktokWebUser returns a TikTok account in the format of TikTok's site. EnsembleData and ScrapeCreators return profiles in the same
+// format.
 func tiktokWebUser(t AccountTruth) object {
 	user := object{
 		"id": t.ID, "uniqueId": t.Handle, "nickname": t.Name, "secUid": t.SecUID, "signature": t.Bio, "verified": false,

@@ -20,8 +20,9 @@ const (
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
-// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. If the interval is at most a
-// day, targets whose counts change fast are fetched at least four times a day.
+// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. Targets whose counts change
+// fast are an exception. If the interval of their lane is at most a day, these targets are fetched at least four times a day, even if the
+// interval is longer than six hours.
 type Intervals map[queue.Lane]time.Duration
 
 // intervalOf returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target

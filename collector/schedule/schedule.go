@@ -114,7 +114,8 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // the day on which the details are fetched: its number in a cycle of detailsDays days, from 0
+	// The details are fetched on one day in each cycle of detailsDays days. The variable "own" is the number of this day in the cycle, from 0.
+	own := detailsDays * slot / day
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 

@@ -91,8 +91,9 @@ type Need struct {
 }
 
 // FindSmallestThrottles returns a throttle for each group: the smallest one with which the available units are enough for all fetches of a day.
-// availableUnits maps the key of a budget to its units per day. Groups that can spend from the same budget get the same throttle. So the free
-// lanes of all these groups are throttled before any other lane.
+// availableUnits maps the key of a budget to its units per day. Groups that can spend from the same budget get the same throttle. A throttle
+// reduces the fetches of the free lane first. With the same throttle, the free lanes of all these groups are therefore throttled before any
+// other lane of these groups.
 func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {

@@ -54,7 +54,7 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter turns the counting of requests on. Each later call of Spend then counts one request and takes one reserved unit from each budget.
+// Meter makes Spend count the requests. Each later call of Spend then counts one request and takes one reserved unit from each budget.
 // If any budget has no reserved unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 

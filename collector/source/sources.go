@@ -54,7 +54,8 @@ func FormsOfFetchableTargets(sources []Source) []queue.Form {
 // example is the id and the link of a video or account.
 type example struct{ id, link string }
 
-// examples has a possible video and a possible account of each platform. canFetchTargetsOfForm uses them to ask a source which forms of targets it serves.
+// examples has the id and the link of a sample video and of a sample account for each platform. The ids and links are in a valid form, but the
+// videos and accounts need not exist. canFetchTargetsOfForm uses the examples to ask a source which forms of targets the source serves.
 var examples = map[link.Platform]map[Kind]example{
 	link.TikTok: {
 		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},

@@ -132,7 +132,7 @@ func (a app) callMethod(ctx context.Context, budget *source.CallBudget, token st
 
 const codeOK = "ok"
 
-// envelope is the JSON format of every answer. A successful answer also has the member "error", with the code "ok".
+// envelope is the JSON format of every answer. Even a successful answer has the member "error"; its code is then "ok".
 type envelope struct {
 	Data  json.RawMessage `json:"data"`
 	Error struct {

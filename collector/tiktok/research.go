@@ -78,8 +78,8 @@ func (r *Research) Name() string { return ResearchName }
 // Timeout returns the timeout of the HTTP client, which applies to each call.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: 2. A query returns up to 100 videos, so even two concurrent calls spend
-// the 1,000 requests of a day within minutes.
+// Concurrency returns the maximum number of concurrent Fetch calls: 2. Two are enough, because even two concurrent calls spend the 1,000
+// requests of a day within minutes. Each request for videos returns up to 100 videos.
 func (r *Research) Concurrency() int { return 2 }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
@@ -95,8 +95,9 @@ func (r *Research) Budgets() []source.Budget { return r.budgets }
 // Serves returns the size of the largest batch for a target: 100 for a video, 1 for an account. It returns false if the source cannot fetch the
 // target.
 //
-// The id of a video must contain the upload time, because a query needs it. An account must have a handle and no id. The API's profiles
-// have no id, so the source could not notice that the handle now belongs to another account.
+// The id of a video must contain the upload time, because a query needs this time. An account must have a handle, because the API finds
+// profiles by handle. An account must also have no id. If it had an id, the source would have to check that the handle still belongs to the
+// account with this id. The source cannot check this, because the API's profiles contain no id.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -121,7 +122,7 @@ func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
 
 // query is a search for videos by their ids. All videos of a query were uploaded in a period of at most 30 days.
 type query struct {
-	from, to time.Time // the first and the last day on which a video of the query can have been uploaded
+	from, to time.Time // the first and the last day of the search period; all videos in ids were uploaded in this period
 	ids      []string
 }
 

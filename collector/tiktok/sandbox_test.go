@@ -195,7 +195,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // an answer can have swapped views and likes; a source cannot detect this, so the value may be any of the true counts
+					if count != nil { // the server may have swapped the views and the likes; a source cannot detect this, so the value may be any of the true counts
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

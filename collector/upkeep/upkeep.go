@@ -66,8 +66,9 @@ func (j Jobs) RunDueJobs(ctx context.Context) error {
 	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 
-// runIfDue runs a job if it is due and not running elsewhere. runJob returns the time at which the job is due next. It must call
-// extendLease after each transaction, so that no other collector starts the job.
+// runIfDue runs a job if the job is due and no other collector is running it. To run the job, runIfDue calls the callback "runJob". The
+// callback returns the time at which the job is due next. The callback must call extendLease after each transaction, so that no other
+// collector starts the job.
 func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, jobName, leaseTime)
 	if err != nil || !ok {

@@ -13,12 +13,13 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited". If the call had too many targets, the class is "split". The
-// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives the class. If the answer is not
-// JSON, parsedBody is the zero Result, and no rule matches.
+// classOf returns the class of an answer, such as "gone" or "rate_limited". The class "split" means that the call had too many targets.
+// The first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives the class. If the answer is
+// not JSON, parsedBody is the zero Result, and no rule matches.
 //
 // isSourceRefusal is true if the answer proves that the vendor refused the credential. The status 403 alone is no proof, because vendors
-// also return 403 if the platform refuses one target. With the status 403, a rule must also have found the refusal in the body.
+// also return 403 if the platform refuses one target. If the status is 403, the answer is a proof only if the matching rule has
+// a condition on the body (the field When) and the class source.AuthFailed.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {

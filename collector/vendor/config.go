@@ -62,8 +62,8 @@ type Rule struct {
 	Class  string     `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition is
-// true for the object, the video or account gets the class in the field Class.
+// State is a rule that recognises a video or account that is not available, such as a deleted or private video. A State consists of a
+// condition and a class. If the condition is true for the JSON object of a video or account, this video or account gets the class.
 type State struct {
 	Condition
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
@@ -165,7 +165,7 @@ type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
 	// If Sole is true, and an answer has exactly one item, this item belongs to the requested target. The id in the item is then not compared,
-	// because some vendors return an id that differs from the id in the link. Sole requires that a call requests one target.
+	// because some vendors return an id that differs from the id in the link. Sole may be true only if each call requests a single target.
 	Sole bool `json:"sole,omitempty"`
 }
 

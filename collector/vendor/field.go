@@ -26,15 +26,16 @@ type Field []Alternative
 // Alternative describes one place where a JSON object of a video or account can have a value.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a second path, for a value that is a string with JSON. If the value at Path is a string, the path Inside is applied to the
-	// JSON in this string. If the string is not valid JSON, the Alternative has no value.
+	// Inside, if it is not empty, is a second path. It is for vendors that return JSON in a string. If the value at Path is a string, the second
+	// path is applied to the JSON in this string. If the string is not valid JSON, the Alternative has no value.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
 	// OneOf lists the texts that stand for the boolean "true". The boolean is true if the JSON value is one of these texts, or a list that
 	// contains one of them. Any other text or list stands for "false".
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for booleans. The boolean is true for a string or list that is not empty, and false for an empty string or list.
+	// NotEmpty is for booleans. If NotEmpty is true, a string or list in the JSON is converted to a boolean: an empty string or list becomes
+	// false, and any other string or list becomes true.
 	NotEmpty bool `json:"not_empty,omitempty"`
 	// Withheld is for counts. If the value is one of the texts in Withheld, the platform hides the count. "null" stands for a JSON null. A value
 	// that does not exist is never regarded as hidden.

@@ -95,7 +95,7 @@ func batchOfAllCategories(t *testing.T, world *sandbox.World, platform link.Plat
 	return targets, truths
 }
 
-// requireTrueData checks that a result has the sandbox's true data of a video.
+// requireTrueData checks that a result agrees with the parameter "truth": the data that the sandbox has generated for a video.
 func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)

@@ -69,8 +69,9 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// videoAnswers returns the vendor's answers, one for each test case. It takes them from replacements and, for the other cases, from files
-// in the given folder. For an answer from a file, the source must return the class source.OK and the given facts.
+// videoAnswers returns the vendor's answers, one for each test case. The answers of four test cases come from files in the given folder.
+// For an answer from a file, the source must return the class source.OK and the given facts. The map "replacements" has the answers of other
+// test cases. If the map also has an answer for one of the four test cases, this answer is used instead of the file.
 func videoAnswers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}

@@ -62,8 +62,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
 		// The stored suspicion otherVideosViews means that an earlier result seemed to contain the views of another video. This suspicion
-		// remains while the views are implausible, even if mixedUp is false: mixedUp is also false if the other video is missing from the
-		// batch.
+		// remains while the views are implausible, even if mixedUp is false. A false mixedUp does not prove that the views are right, because
+		// mixedUp is also false if the other video is missing from the batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews

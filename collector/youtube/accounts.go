@@ -197,8 +197,9 @@ func (c channels) resultFor(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. parameter is the query parameter that selects the channels: by their ids or by one name. channelIDs
-// are these ids without duplicates, or nil if the channel is selected by a name.
+// fetchChannels calls channels.list. The argument "parameter" is added to the query of the URL. It selects several channels by their ids, or
+// one channel by a name. If channels are selected by ids, channelIDs has these ids without duplicates. If one channel is selected by a name,
+// channelIDs is nil.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, parameter string, channelIDs []string) (channels, error) {
 	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+parameter)
 	if e, ok := errors.AsType[*targetError](err); ok {

@@ -16,8 +16,8 @@ var (
 // parseDuration parses a duration and returns it in seconds. videos.list returns ISO 8601 durations such as P1DT2H3S, and P0D for a live
 // or upcoming video. batchGetStats returns protobuf durations such as 58s or 58.5s.
 //
-// parseDuration returns false for a malformed duration, including PT without numbers, and for years and months, which have no fixed
-// length.
+// parseDuration returns false for a malformed duration. PT without numbers is malformed. parseDuration also returns false for a duration
+// with years or months, because years and months have no fixed length.
 func parseDuration(text string) (seconds float64, ok bool) {
 	if m := protoDuration.FindStringSubmatch(text); m != nil {
 		seconds, err := strconv.ParseFloat(m[1], 64)

@@ -39,7 +39,7 @@ func batchOfAllCategories(t *testing.T, world *sandbox.World, details bool) ([]s
 	return batch, truths
 }
 
-// requireTrueData checks that a result has the sandbox's true data of a video.
+// requireTrueData checks that a result agrees with the parameter "truth": the data that the sandbox has generated for a video.
 func requireTrueData(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)

@@ -83,8 +83,9 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 	return page, nil
 }
 
-// decodeUploads decodes an answer of playlistItems.list. The caller has checked its JSON with fetch.CheckJSON. It leaves out malformed
-// videos, and unpublished videos, which have no publishing date. It returns an error if all videos are malformed.
+// decodeUploads decodes an answer of playlistItems.list. The caller has checked the answer with fetch.CheckJSON. decodeUploads leaves out
+// malformed videos. It also leaves out unpublished videos, which have no publishing date. It returns an error if the answer is malformed,
+// or if it has items but no item has a valid video id.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request, not counting the repetitions that maxKeyWait limits
+	maxRetries = 4                // maximum number of repetitions of one request; a repetition because its Idempotency-Key is in use is not counted
 	maxWait    = 90 * time.Second // longest wait before a repetition
-	maxKeyWait = 90 * time.Second // longest time in which one request is repeated because its Idempotency-Key is in use
+	maxKeyWait = 90 * time.Second // maximum total time of the waits until the Idempotency-Key of one request is no longer in use
 )
 
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads

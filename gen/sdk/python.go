@@ -188,7 +188,7 @@ class ReelTally(Client):
 		arguments := slices.Clone(o.pathParams)
 		for _, p := range o.query {
 			switch p.name {
-			case "page": // this parameter is left out, because the method for all pages uses a cursor and not a page number
+			case "page": // the parameter "page" is left out, because the method that reads all pages uses a cursor instead of a page number
 				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
 			case "cursor":
 				arguments = append(arguments, "cursor=after")

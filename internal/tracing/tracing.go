@@ -19,8 +19,8 @@ import (
 // scope is the name of the tracer that records all spans of ReelTally.
 const scope = "github.com/reeltally/reeltally"
 
-// Root starts a span that begins a trace. If ctx has a span, for example the span of a caller, the new span belongs to the trace of that
-// span. If provider is nil, Root returns ctx and a span that records nothing. The caller must end the span with End.
+// Root starts a span. If ctx has a span, for example the span of a caller, the new span joins the trace of that span. Otherwise, the new
+// span begins a new trace. If provider is nil, Root returns ctx and a span that records nothing. The caller must end the span with End.
 func Root(ctx context.Context, provider trace.TracerProvider, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if provider == nil {
 		return ctx, noop.Span{}

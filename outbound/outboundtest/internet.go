@@ -52,8 +52,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Han
 	return n
 }
 
-// Dial records the address and connects to it. For the address PublicAddress(), it connects to the simulated server. For any other port of
-// the same IP address, it fails.
+// Dial records the address. If the address is PublicAddress(), Dial connects to the simulated server. If the address has the same IP
+// address but another port, Dial fails. In all other cases, Dial connects to the given address.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -100,7 +100,7 @@ func (n *Internet) RequireNoForbiddenConnection(t *testing.T, isAllowed func(hos
 // LocalListener is a TCP listener at all addresses of this machine. It counts the connections that it accepts, and closes each of them
 // immediately.
 type LocalListener struct {
-	Port string // the port of the listener, which is the same at every address
+	Port string // the listener's port; the port is the same at every address
 
 	inner net.Listener
 	done  sync.WaitGroup

@@ -19,7 +19,7 @@ type Link struct {
 	URL string
 	// RequestCheck is the name of the check that must refuse an API request with the link.
 	RequestCheck string
-	// RedirectCheck is the name of the check that must refuse a redirect from a short link of TikTok to the link.
+	// RedirectCheck is the name of the check that must refuse a redirect to URL. The redirect comes from a short link of TikTok.
 	RedirectCheck string
 	// DialCheck is the name of the check that must refuse a direct HTTP request to the link. The tests send this request with SendUnchecked
 	// or DoUnchecked.

@@ -62,8 +62,8 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Options are the settings of a [Resolver]. The zero value uses the real platforms.
 type Options struct {
-	// BaseURL is the address of a server that simulates the platforms. The resolver then requests BaseURL/HOST/PATH instead of
-	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the resolver uses the real platforms.
+	// BaseURL is the address of a server that simulates the platforms. If BaseURL is set, the resolver requests BaseURL/HOST/PATH instead of
+	// https://HOST/PATH, and connects only to the host in BaseURL. If BaseURL is empty, the resolver uses the real platforms.
 	BaseURL string
 	Logger  *slog.Logger     // logger for warnings; nil disables logging
 	Now     func() time.Time // clock that measures how long Resolve takes, for log messages; nil means time.Now
@@ -245,9 +245,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to redirectURL. The parameter shortLink must be the result of parsing redirectURL.
-// If redirectURL is a login page that leads to a short link, nextHop returns the canonical address of this short link. Otherwise, it returns
-// redirectURL as an https URL, with its query.
+// nextHop returns the address to request after a redirect to redirectURL. The parameter shortLink must be the result of parsing
+// redirectURL. There are two cases. If redirectURL is a login page that leads to shortLink, nextHop returns the canonical address of
+// shortLink. Otherwise, redirectURL is itself an address of shortLink, and nextHop returns redirectURL as an https URL, with its query.
 func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {

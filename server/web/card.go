@@ -188,8 +188,8 @@ func wrapTitle(faces fontFaces, text string, maxWidth, maxLines int) []string {
 	return out
 }
 
-// cutTextToFit shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
-// the text that fits together with an ellipsis.
+// cutTextToFit shortens a text until fits(text) is true. If the whole text fits, cutTextToFit returns it unchanged. Otherwise an ellipsis
+// replaces the end of the text, and as much of the text as possible is kept. The result is "" if not even the ellipsis fits.
 func cutTextToFit(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
@@ -272,8 +272,9 @@ func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoin
 		if n > 0 && n+1 < len(points) {
 			x2, y2 = direction(n, n+1)
 		}
-		// (x, y) is the direction of the line at p: the sum of the directions of the segments before p and after p. The points of the upper
-		// and the lower edge are at the same distance from p, at right angles to (x, y).
+		// (x, y) is the direction of the line at p: the sum of the directions of the segments before p and after p. From p, a step at right
+		// angles to (x, y) leads to the point of the upper edge. A step of the same length in the opposite direction leads to the point of the
+		// lower edge.
 		x, y := x1+x2, y1+y2
 		length := math.Hypot(x, y)
 		distance := float64(halfWidth) * min(maxMiter, 2/length)

@@ -132,8 +132,8 @@ type shownGain struct {
 	Since string // day on which the gain begins; "" if the gain covers the whole period
 }
 
-// gainSince returns the gain of a video in the period p. The API counts the gain from startDay. If startDay is the last day of p, the video has
-// only one known number. Its gain is then unknown, although the API returns 0.
+// gainSince returns the gain of a video in the period p. The API counts the gain from startDay. If startDay is the last day of p, the API
+// subtracts the views of that day from themselves and returns 0. In this case, the gain is unknown, and the field Views of the result is nil.
 func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
 	switch {
 	case startDay == nil || store.DateOf(startDay.Time) < p.Start:

@@ -10,7 +10,7 @@ import (
 
 // videoColumn is a column that a table of videos can show.
 type videoColumn struct {
-	Name  string // name of the column in the query of a page and in the display settings of a share page
+	Name  string // name of the column in the query parameter "columns" of a page; the display settings of share pages use the same names
 	Order string // value of the API's parameter order_by that sorts by the column; "" if the API cannot sort by it
 	Label string
 	Kind  string // how the values are shown: count, trend, percent, multiple, day, time or state
@@ -118,7 +118,8 @@ func (t tableView) ColumnChoices() []columnChoice {
 	return out
 }
 
-// HiddenFormFields returns the hidden inputs of the form that chooses columns: all query parameters of the page except "columns".
+// HiddenFormFields returns the hidden inputs of the form that chooses columns: all query parameters of the page except "columns"
+// and "notice".
 func (t tableView) HiddenFormFields() []hiddenField {
 	return hiddenFields(withParameters(t.query, "columns", ""))
 }

@@ -24,7 +24,7 @@ type comparePage struct {
 	Chart        chart
 	Max          int
 	Link         string        // link that the visitor wants to add and that was refused; "" otherwise
-	HiddenFields []hiddenField // hidden inputs of the form that adds a video: the query parameters of the page without "link"
+	HiddenFields []hiddenField // hidden inputs of the form that adds a video: all query parameters of the page except "link" and "notice"
 }
 
 // comparedVideo is a video in a comparison.

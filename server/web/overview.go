@@ -138,8 +138,9 @@ func showOverview(v *visit) error {
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// updateCountsOfToday sets how many videos and accounts are tracked today, because the stored point of the day can be out of date. A count that
-// the tier hides stays unknown. The points must be sorted by day, the newest first.
+// updateCountsOfToday writes two current counts into the point of today: the number of tracked videos and the number of tracked accounts.
+// They replace the stored counts, which can be out of date. A count that the tier hides stays unknown. If there is no point of today, nothing
+// changes. The points must be sorted by day, the newest first.
 func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 	if len(points) == 0 || points[0].Day != p.today {
 		return

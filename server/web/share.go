@@ -73,8 +73,8 @@ type shareMetric struct {
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
-// shareSums has an entry for each metric with a sum. The key is the name of the metric. The entry contains the functions that return the
-// sum.
+// shareSums maps the name of a metric to two functions, currentSum and sumOfDay. Both return a sum of the metric. Metrics that have no sum are
+// not in the map.
 var shareSums = map[string]shareMetric{
 	"views":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Views }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
 	"likes":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Likes }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
@@ -338,8 +338,8 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums reads the sums of the collection, and also their history if the page shows it. The API refuses a collection with too many
-// videos for the length of the period. In this case, loadSums sets page.Refused.
+// loadSums reads the sums of the collection, and also their history if the page shows it. The API refuses to compute the sums if the
+// collection has too many videos. The limit is lower for a long period. If the API refuses, loadSums stores the API's error in page.Refused.
 func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {
@@ -393,7 +393,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	return nil
 }
 
-// fillShareForm sets the fields of p for the form with the settings of the share page.
+// fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page.
 func (p *collectionPage) fillShareForm(v *visit) error {
 	var text *string
 	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {

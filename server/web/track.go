@@ -41,8 +41,8 @@ type trackResult struct {
 	Icon    string
 	Reason  string
 	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
-	Already bool        // true if the video or account was tracked before; changed to false if a look-up finds that it still waits for numbers
-	State   *firstFetch // state of a video or account that was tracked before; nil if the page has not looked it up
+	Already bool        // true if the video or account was tracked before. lookUpTrackedItems sets Already to false if the fetch status is "pending" or unknown
+	State   *firstFetch // state of a video or account that was tracked before; nil if it was not looked up, or if its fetch status is "pending" or unknown
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
@@ -183,8 +183,9 @@ func trackPastedLinks(v *visit) error {
 	return v.renderTrackingForm(status, content)
 }
 
-// lookUpTrackedItems looks up videos and accounts that were tracked before, at most maxLookUps. It sets the states of these items in results,
-// except of items that still wait for numbers. The page requests the states of all other items later.
+// lookUpTrackedItems requests the states of videos and accounts that were tracked before, and stores these states in results. It sends at most
+// maxLookUps requests to the API. If a video or account still waits for numbers, its state is not stored. Later, the page requests all states
+// that are still missing.
 func (v *visit) lookUpTrackedItems(results []trackResult) error {
 	lookUps := 0
 	for n := range results {
@@ -279,12 +280,12 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 type progress struct {
 	Total   int
 	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
-	Arrived []firstFetch // the videos and accounts for which this request has found that they were fetched
-	Rounds  int          // number of requests for progress that the page has already sent
+	Arrived []firstFetch // the videos and accounts that this request has removed from Waiting, because their fetch status is no longer "pending"
+	Rounds  int          // how often the page has requested the progress so far
 	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
 }
 
-// firstFetch is a newly tracked video or account after its first fetch: its fetch status and its views or followers.
+// firstFetch describes a video or account after its first fetch. It contains the fetch status, and the number of views or followers.
 type firstFetch struct {
 	ID, Status, Detail string
 	Views              *int64 // views of a video, or followers of an account
@@ -297,8 +298,8 @@ func (p progress) FetchedCount() int { return p.Total - len(p.Waiting) }
 const (
 	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
 	maxRounds = 120
-	// maxLookUps is the maximum number of videos and accounts that the server looks up for one request for progress. Each look-up is a
-	// request to the API.
+	// maxLookUps is the maximum number of look-ups while the server handles one request from the browser. A look-up is a request to the API
+	// for the state of one video or account.
 	maxLookUps = 10
 )
 

@@ -114,11 +114,12 @@ func metricTiles(c chart, points []point, p period, latestValues []*int64) []til
 }
 
 // computeChange returns the change of the metric with the index m: last value minus first value. The last value is the newest known value in
-// the period. The first value is the newest known value before the period. If there is none, the first value is the oldest known value in
-// the period. If the period has no known value, or if both values are the same point, change is nil.
+// the period. The first value is the newest known value before the period. If no earlier value is known, the first value is the oldest known
+// value in the period. If the period has no known value, change is nil. change is also nil if only one value is known up to the end of the
+// period.
 //
-// span says in words which days the change covers, such as "since 2026-11-20". It is "" for the whole period. The points must be sorted by
-// day, the newest first.
+// span says in words which days the change covers, such as "since 2026-11-20". span is "" if the change covers the whole period, or if change
+// is nil. The points must be sorted by day, the newest first.
 func computeChange(points []point, m int, p period) (change *int64, span string) {
 	var first, last *point
 	for n := range points {

@@ -87,8 +87,8 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API and returns the response. The request has the rights of the token identity.Token. visitorRequest is the
-	// request that the visitor's browser sent for a page. The page shows the response.
+	// Do sends a request to the API and returns the API's response. The request to the API has the rights of the token identity.Token.
+	// visitorRequest is another request: the visitor's browser sent it for a page, and this page needs the API's response.
 	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
 	// the API. visitorRequest is the visitor's request for the page.
@@ -285,7 +285,8 @@ const fallbackPattern = "/"
 // visitor has no session. No item of the navigation has this value.
 const wideSection = "wide"
 
-// errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
+// errNotFound is the error for a requested page that does not exist. The error message is the same for an unknown id and for an id that
+// belongs to another organisation.
 var errNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it belongs to another organisation."}
 
 // visit is one request for a page.
@@ -296,7 +297,7 @@ type visit struct {
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
 	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
-	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content, and has its status
+	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content. The response has the HTTP status of the error
 	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
 

@@ -48,17 +48,19 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and the import has a later point of the same week, which
-	// is stored as the weekly point.
+	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and this import or an earlier import has a later point of
+	// the same week. The later point is stored as the weekly point.
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
 	// PointKept: the imported point is not stored, because the history already has one of these points:
 	//
 	//   - a point of the same day with other counts
-	//   - for a day older than Retention.Daily: a point of the same week that is a daily point or was not imported
+	//   - if the imported point is older than Retention.Daily: a daily point of the same week
+	//   - if the imported point is older than Retention.Daily: a weekly point of the same week, unless that weekly point was imported
 	//
-	// If the imported point has counts, it replaces a point that was imported earlier without counts.
+	// There is one exception. If an earlier import stored a point without counts, and the imported point has counts, the imported point replaces the
+	// stored point.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -309,9 +311,11 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video: to the handle in the import, or to the handle of the account that has the imported id. If
-// mustFindAccountByID returns true, setHandlesByID finds the account by this id, or creates the account. A created account has no known handle, so
-// its id becomes its handle.
+// setHandlesByID sets the field `named` of each video to the handle in the import, or to "" if the import has no handle.
+//
+// If mustFindAccountByID returns true for a video, setHandlesByID searches for the account that has the imported account id. It creates the account
+// if it does not exist. Then it sets `named` to the account's handle, unless this handle now belongs to another account. A created account has no
+// known handle, so its id becomes its handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -357,8 +361,8 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the video's account must be found by its id: the import has the id, but neither the link nor the stored video
-// has a handle. This also holds if the import has a handle in the field Username.
+// mustFindAccountByID returns true if the video's account must be found by its id: the import has the account's id, but neither the link nor the
+// stored video has a handle. The imported field Username can also have a handle, but Username does not change the result.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }

@@ -52,8 +52,8 @@ func (h *history) addChange(day db.Date, c dayChange) {
 	h.changes[day] = sum
 }
 
-// addCounts records in h how the counts of one video change the sums. The counts are added if sign is 1, and subtracted if sign is -1. Each step is a
-// day on which counts of the video change.
+// addCounts records in h how the counts of one video change the sums. The slice steps has the days on which counts of the video change, and the new
+// counts. If sign is 1, the counts are added to the sums. If sign is -1, the counts are subtracted from the sums.
 func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -120,11 +120,12 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for every day whose row must change or is missing, the oldest day first. The days in storedDays already have a row. They
-// are in ascending order.
+// eachDay calls updateDay for each day whose row must change, and for each day that needs a new row. The oldest day comes first. The slice
+// storedDays contains the days that already have a row, in ascending order.
 //
-// The function updateDay gets the day and the amounts to add to the row of the day. It also gets storedIndex, the index of the day in storedDays. If
-// the day has no row, storedIndex is the index of the last earlier day in storedDays, or -1 if there is no earlier day.
+// The function updateDay gets the day, storedIndex and the amounts c. It must compute the row of the day: it adds c to the row of the day
+// storedDays[storedIndex]. If the day already has a row, storedDays[storedIndex] is the day itself. Otherwise, storedDays[storedIndex] is the last
+// earlier day that has a row. If no earlier day has a row, storedIndex is -1, and updateDay adds c to an empty row.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

@@ -71,7 +71,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// A stored weekly point can have more counts than the imported point, because it also has counts of earlier days of the week.
+		// A stored weekly point can have counts that the imported point lacks, because the weekly point also has counts of earlier days of the week.
 		case s.Equal(p.Counts) || s.Weekly && s.Includes(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -82,12 +82,12 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// The day of the imported point p is older than Retention.Daily, and the stored point s is in the same week. The import does not store p
-		// if s is a daily point or was not imported. A weekly point that retention made prevents the import, because the days that it replaced are
-		// unknown.
+		// The imported point p is older than Retention.Daily, and the stored point s is in the same week. The import does not store p in two cases: s
+		// is a daily point, or s is a weekly point that was not imported. The reason for the second case: if retention made s, the days of the daily
+		// points that s replaced are unknown.
 		case !s.Weekly || !s.isImported():
 			return PointKept
-		// An earlier import stored the weekly point s. Its day is later than the day of p.
+		// A previous import stored the weekly point s, and s has a later day than p.
 		case day < s.Day:
 			return PointFolded
 		}
@@ -136,9 +136,9 @@ func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that is stored for m.added[n]. It merges the weekly point in the database, if there is one, with
-// the points of the same week in m.added, up to the index n. The result has the last known value of each count. weekCounts also returns whether one
-// of the merged points has rounded counts.
+// weekCounts returns the counts with which the import stores m.added[n] as a weekly point. It merges the points of the same week: first the weekly
+// point that is already in the database, if there is one, and then the points in m.added up to the index n. The result has the last known value of
+// each count. The result `rounded` is true if one of the merged points has rounded counts.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -178,8 +178,8 @@ func (s *storedPoint) convertToStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps converts the points of the video to steps, the oldest first. If afterImport is true, these are the points that the video has after the
-// import. Otherwise, these are the points that the video had before the import.
+// steps converts points of the video to steps, and returns the steps, the oldest first. If afterImport is true, it converts the points that the
+// video has after the import. Otherwise, it converts the points that the video had before the import.
 func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -199,7 +199,7 @@ func (m *mergedVideo) steps(afterImport bool) []step {
 	return out
 }
 
-// setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video from all its points after the import.
+// setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video. It uses all points that the video has after the import.
 func (m *mergedVideo) setLatestCounts() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
@@ -236,8 +236,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has this count, so the day of its latest value is unknown. An imported value replaces the latest value only if the
-			// imported point is later than all stored points.
+			// The video has a latest value of this metric, but no stored point has a value of it. So the day of the latest value is unknown. An
+			// imported value replaces the latest value only if the imported point is later than all stored points.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

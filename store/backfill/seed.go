@@ -435,7 +435,8 @@ type fetchedTarget struct {
 	refused    *FetchRefusal
 }
 
-// writeRows writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
+// writeRows writes all rows that were collected in l. It also updates the organisation's totals and daily statistics, and adds the targets, with
+// their last fetches, to the queue.
 func (l *loading) writeRows() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
@@ -479,8 +480,9 @@ func (l *loading) writeRows() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches stores in the queue the time of each target's last fetch, and the views that this fetch reported. It skips targets that a collector
-// has already fetched.
+// setLastFetches copies the last fetch of each target from the loaded data to the queue: the time of the fetch, its result, and the views that it
+// reported. If the target already has a fetch time in the queue, for example because a collector has fetched the target, setLastFetches leaves the
+// target unchanged.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))

@@ -69,7 +69,7 @@ func (p dataset) factsOn(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// toBatch returns the dataset as an argument of Load. The time of each video's last point is now.
+// toBatch returns the dataset as an argument of Load. The last point of each video has the time `now`.
 func (p dataset) toBatch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}

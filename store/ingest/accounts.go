@@ -46,9 +46,11 @@ type AccountOutcome struct {
 	Account *AccountFacts // nil if the fetch failed
 }
 
-// AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction: profiles, follower counts, and the videos that the
-// subscribers' tracking types include. An outcome is written even if its lease has ended. If another collector has claimed the account in the
-// meantime, that collector's lease stays unchanged.
+// AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction. It writes the profiles and the follower counts. It also adds
+// videos for each organisation that tracks one of the accounts. The organisation's tracking type for the account determines which videos are added.
+//
+// An outcome is written even if its lease has ended. If another collector has claimed the account in the meantime, that collector's lease stays
+// unchanged.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -141,7 +143,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 // saveIdentity updates the account's target in the queue. It adds the account's ids and handle, if the target does not have them yet.
 //
 // saveIdentity also stores depth, the number of videos that the next fetch must request. The depth 0 stands for one page. If depth is greater than 0,
-// saveIdentity increments requested_at, so that the longer list is requested immediately.
+// the next fetch must request a longer list. To make this fetch due immediately, saveIdentity increments requested_at.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -196,8 +198,8 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.setProfile(a)
 	}
-	// Add the listed videos even if the answer is outdated, because they can include videos that the organisation does not have. The method
-	// trackNewVideos skips the other videos.
+	// Add the listed videos even if the answer is outdated, because the list can include videos that the organisation does not have. The method
+	// trackNewVideos does not insert a video that the organisation already has.
 	if f != nil && f.Listed {
 		reach, err := d.findUnpinnedOldVideo(a)
 		if err != nil {
@@ -326,8 +328,10 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue. Until the first complete list since
-// tracking began, and also for this list, trackNewVideos tracks stopped videos again: see resumeStopped. Later, stopped videos stay stopped.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue.
+//
+// If the found videos come from the first complete list since tracking began, or from an incomplete list before it, trackNewVideos also tracks
+// stopped videos again: see resumeStopped. If the found videos come from a later list, stopped videos stay stopped.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -412,7 +416,7 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped finds the stopped videos of the account in the list, tracks them again, and returns them. It leaves out each video that the
+// resumeStopped searches the list for stopped videos of the account, tracks them again, and returns them. It leaves out each video that the
 // organisation had tracked individually, by a link to the video.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))

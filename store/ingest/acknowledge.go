@@ -80,8 +80,9 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	return c.Status
 }
 
-// reserveInteractiveTurns returns one number for each outcome. If another source must now fetch the target in the interactive lane, the number is
-// a new turn: the targets of this lane are fetched in the order of their turns. Otherwise, the number is 0.
+// reserveInteractiveTurns returns one number for each outcome. The number is a new turn if the outcome's target is in the interactive lane, the
+// organisation that requested the target is known, and the attempt continues with another source. Otherwise, the number is 0. The turn
+// is part of the order in which the targets of the interactive lane are claimed: see queue.Queue.Claim.
 func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {

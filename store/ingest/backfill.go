@@ -20,9 +20,10 @@ const (
 // listDepths are the list lengths to request, in order, until a list reaches the last known upload or has fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// findUnpinnedOldVideo returns the index of the fourth old video in the list, or -1 if there are fewer old videos. The first three can be pinned to
-// the top of the list, so they do not show how far the list reaches back. A video is old if it was uploaded before the last complete list. Before the
-// first complete list, no video is old.
+// findUnpinnedOldVideo returns the index of the fourth old video in the list, or -1 if the list has fewer than four old videos. A video is old if
+// it was uploaded before the last complete list was fetched. If no list was complete yet, no video is old.
+//
+// The first three old videos do not show how far the list reaches back, because they can be pinned to the top of the list.
 func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -31,7 +32,7 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	old, undecided := map[string]bool{}, []string{""}
 	for _, v := range listed {
 		switch {
-		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // a video that was uploaded before the last complete list is old; if only new videos are tracked, a video without an upload date is old too
+		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // a video is old if it was uploaded before the last complete list was fetched; with the tracking type "new_only", a video without an upload date is old too
 			old[v.ID] = true
 		default:
 			undecided = append(undecided, v.ID)
@@ -59,9 +60,11 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	}), nil
 }
 
-// nextDepth returns how many videos the collector must request in the account's next list, or 0 if no longer list is needed. Before the first
-// complete list, the account's tracking type determines this number. Later, if the present list may lack new videos, the number is the next
-// higher value in listDepths.
+// nextDepth returns how many videos the collector must request in the account's next list. The number 0 stands for one page. It is returned if
+// the present list is long enough, or if the collector has already requested the longest list.
+//
+// Before the first complete list, the account's tracking type determines the number. Later, if the present list may be too short to contain all new
+// videos, the number is the next higher value in listDepths.
 func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -81,14 +84,17 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 	return 0
 }
 
-// videosToTrack returns the listed videos that the account's tracking type includes:
+// videosToTrack returns the listed videos that the account's tracking type includes. Every type includes these videos:
 //
-//   - For all types: the videos that were uploaded after tracking began.
-//   - Before the first complete list: the first videos of the list. For each type, store.ListDepths has their number.
-//   - For the type "all": all videos without an upload date.
-//   - For the types "latest_30" and "latest_200", if the collector requested only one page, or before the first complete list: all videos without
-//     an upload date.
-//   - For these two types in all other cases: the videos without an upload date whose index in the list is lower than maxIndex.
+//   - the videos that were uploaded after tracking began
+//   - before the first complete list: the first videos of the list; for each type, store.ListDepths has their number
+//
+// Some types also include videos without an upload date:
+//
+//   - The type "all" includes all of these videos.
+//   - Before the first complete list, or if the collector requested only one page, the types "latest_30" and "latest_200" include all of these
+//     videos.
+//   - Otherwise, the types "latest_30" and "latest_200" include such a video only if its index in the list is lower than maxIndex.
 //
 // The argument maxIndex is the result of findUnpinnedOldVideo.
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {

@@ -36,7 +36,8 @@ func (ch *channel) uploadVideos(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// fetchAccountWhileDue fetches the account as long as its target is due. It returns the requested list lengths in order.
+// fetchAccountWhileDue fetches the account as long as its target is due. It returns the list length that each fetch requested, in the order of the
+// fetches.
 func (ch *channel) fetchAccountWhileDue(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
 	var depths []int

@@ -54,7 +54,7 @@ func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.
 type earlierViews struct {
 	video            db.RowKey
 	v1, v7, v14, v30 *int64   // the views that were known 1, 7, 14 and 30 days before the fetch; nil if no views were known
-	counted          *db.Date // day of the last point that has views; the query leaves it nil if the fetch reports views
+	counted          *db.Date // day of the last point that has views; if the fetch reports views, the query returns nil, and computeGrowth uses the day of the fetch
 }
 
 // earlierViewsColumns are the columns of the query in the method computeGrowth.

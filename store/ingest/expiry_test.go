@@ -22,9 +22,9 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertersByTable returns a map of functions. Its keys are the names of all tables whose old rows are deleted. Each function inserts a row
-// into its table. The argument `at` is the time of the row's last use. Each call of insertersByTable needs another n, because the keys of some rows
-// contain n.
+// insertersByTable returns a map of functions. Its keys are the names of all tables whose old rows are deleted. Each function inserts a row into
+// its table. The argument `at` is the time of the row's last use. The keys of some rows contain n, so two rows of the same table need different
+// values of n.
 func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

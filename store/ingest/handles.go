@@ -92,8 +92,8 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// subscribeToSeparateTarget is called if the source returned another account for the fetched target. It ends the organisation's subscription to
-// the fetched target, and subscribes to a new target for the account's record.
+// subscribeToSeparateTarget is called if the source answered about another account instead of the organisation's account a. It ends the
+// organisation's subscription to the fetched target. Then it subscribes the organisation to a new target for the account a.
 func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

@@ -56,8 +56,8 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 	})
 }
 
-// A source that rounds is used between two exact sources. The rounded count is lower than the exact count before it and higher than the
-// exact count after it.
+// The first fetch returns an exact count, the next two fetches return rounded counts, and the last two fetches return exact counts. The first
+// rounded count is lower than the exact count before it. The second rounded count is higher than the exact count after it.
 //
 // Requirements in docs/coverage.md: 11.12-04
 func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {

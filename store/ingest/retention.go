@@ -14,17 +14,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A history first has a point for each day. After store.Retention.Daily days, retention replaces the points of a week by one weekly point. This
-// is called roll-up. After store.Retention.Weekly days, it deletes the weekly point.
+// The history of a video first has a point for each day. After store.Retention.Daily days, retention replaces the points of a week by one weekly
+// point. This is called roll-up. After store.Retention.Weekly days, retention deletes the weekly point.
 //
-// The weekly point is a copy of the last daily point of the week. A count that this point lacks is copied from the last day of the week that has
-// it.
+// The weekly point is a copy of the last daily point of the week. If the last daily point lacks a count, the weekly point gets this count from an
+// earlier daily point of the week: the latest one that has the count.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
-// separate transaction drops the table partition of a month after it has checked that all points of the month have a weekly point. Each step can
-// be repeated, so an interrupted run loses no point.
+// separate transaction drops the table partition of a month. Before the drop, this transaction checks that all points of the month have a weekly
+// point. Each step can be repeated, so an interrupted run loses no point.
 
-// retentionBatch is the number of videos or accounts whose points one transaction rolls up or deletes.
+// retentionBatch is the maximum number of videos or accounts that one transaction processes. The transaction rolls up or deletes their points.
 const retentionBatch = 500
 
 // RetentionReport is the result of ApplyRetention.

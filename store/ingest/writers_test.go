@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// failures is a log handler that collects failed statements, even if a repetition of their transaction succeeded.
+// failures is a log handler that collects failed statements. It collects a failed statement even if the statement's transaction was repeated and
+// then succeeded.
 type failures struct {
 	slog.Handler
 	mu  sync.Mutex

@@ -8,8 +8,8 @@ func FoldUsername(s string) string {
 	return strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "@")))
 }
 
-// DisplayUsername returns a username without the suffix "~ID". The suffix contains the account's id, which makes the usernames of Facebook
-// unique.
+// DisplayUsername returns a username without the suffix "~ID". The suffix makes the usernames of Facebook unique, because it contains the
+// id of the account.
 func DisplayUsername(s string) string {
 	name, _, _ := strings.Cut(s, "~")
 	return name

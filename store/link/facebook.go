@@ -159,8 +159,8 @@ func (a *address) facebookShareLink() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the
-// code in the path, as in /v/CODE. ending is the end of the canonical link: "/" or "".
+// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
+// the code in the path, as in /v/CODE. The argument ending is the end of the canonical link: "/" or "".
 func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
 	if len(a.parts) == 2 && consistsOf(code, 1, 5, isAlnum) {

@@ -20,8 +20,9 @@ const maxParts = 32
 const maxTrim = 8
 
 // closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
-// first tries the complete link. It removes such a character from the end only if the complete link is refused. There is one exception: Parse
-// always removes a "_" that would be the last of the longCodeLength characters of an Instagram code.
+// first tries the complete link. It removes such a character from the end only if the complete link is refused. There is one exception: if
+// a link ends in "_" and contains an Instagram code of the length longCodeLength, Parse always removes the "_". Almost all codes are
+// shorter.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.

@@ -170,7 +170,8 @@ func isTikTokHandle(s string) bool {
 	return consistsOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isSecUID reports whether s has the form of a secUid, a text that identifies a TikTok account, as its numeric id does.
+// isSecUID reports whether s has the form of a secUid. A secUid is a text that identifies a TikTok account. The account also has a numeric
+// id.
 func isSecUID(s string) bool {
 	return strings.HasPrefix(s, "MS4wLjAB") && consistsOf(s, 40, 120, isIDCharacter)
 }

@@ -30,8 +30,9 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are unconfirmed handles of the video's account, from the links with which organisations track the video. There are at most
-	// claimedHandles of them. They are sorted by the time of the last try, the oldest first. For a handle that was never tried, the time at
-	// which its link was added counts. The handle "" stands for a link without a handle. It comes first only if it is the only handle.
+	// claimedHandles of them. They are sorted by the time of the last try, the oldest first. A handle that was never tried is sorted by the
+	// time at which its link was added. The handle "" stands for a link without a handle. This empty handle comes first only if there is no
+	// other handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -85,9 +86,9 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target can be claimed. Such early targets are added to a claim only if at least one target is
-	// due, but fewer than Candidates. An early target becomes due on the same UTC day. It is not in the interactive lane, and its last fetch
-	// has not failed.
+	// Ahead is how long before its due time a target can be claimed. A claim gets such early targets only if the number of due targets is
+	// at least one, but less than Candidates. A target can be claimed early only if it becomes due on the same UTC day, it is not in the
+	// interactive lane, and its last fetch has not failed.
 	Ahead time.Duration
 	// Pick chooses the batch of due targets for the next call to the source. It also chooses the duration of the lease. All targets of the batch
 	// must have the same platform and kind.
@@ -182,9 +183,9 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets is the number of due targets among which a claim in the interactive lane chooses. These are the due targets with the lowest turns.
-// There can be a few more, because targets of several organisations can have the same turn. If no more than comparedTargets organisations wait, the
-// first target of each organisation is among them.
+// comparedTargets is the number of due targets that a claim in the interactive lane compares. The claim compares the targets with the
+// lowest turns, and chooses among them. It can compare a few targets more, because targets of several organisations can have the same turn.
+// If at most comparedTargets organisations wait, the first target of each organisation is compared.
 const comparedTargets = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
@@ -273,8 +274,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets t.Handles to the unconfirmed handles of a video. These are at most claimedHandles handles from the list "all", without the
-// confirmed handle t.Handle. It does nothing if t is an account.
+// setHandles sets t.Handles, the unconfirmed handles of a video. It takes them from the list "all", but leaves out the confirmed handle
+// t.Handle. The constant claimedHandles is the maximum number of handles. setHandles does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -287,7 +288,7 @@ func (t *Target) setHandles(all []claimedHandle) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // try another handle first, because some sources cannot use an empty handle
+	case len(t.Handles) > 1 && t.Handles[0] == "": // swap the first two handles, because the first one is empty and some sources cannot use an empty handle
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

@@ -34,7 +34,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		for n := range 10 { // ten requests, because only 50 links of a request are scheduled with the highest priority
+		for n := range 10 { // the API gives the highest priority only to a request with at most 50 links, so ten requests are needed for 500 links
 			storetest.Track(t, burst, storetest.VideoLinksFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}

@@ -82,8 +82,9 @@ func statementsForNextFetch(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes
 	return writes
 }
 
-// StatusOf returns FetchDelayed if nextAt was more than DelayedAfter ago and the stored status is one of DelayableStatuses. Otherwise it returns the
-// stored status. nextAt is when the next fetch is due, or nil if no fetch is scheduled.
+// StatusOf returns FetchDelayed if the stored status is one of DelayableStatuses and the next fetch is overdue by more than the duration
+// DelayedAfter. Otherwise it returns the stored status. The argument nextAt is the time at which the next fetch is due, or nil if no fetch
+// is scheduled.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
 	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(DelayableStatuses, stored) {
 		return FetchDelayed

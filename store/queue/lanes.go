@@ -80,13 +80,14 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of a table with the tiers of the organisations that track a target in the list "u". The parameters listSQL
-// and listArgs define "u". The table can contain further organisations. Without Citus, the table is "organisations", and the other results
-// are empty.
+// subscriberTable returns the name of a table with the tiers of organisations. The table has all organisations that track a target in the
+// list "u", and can have further ones. The parameters listSQL and listArgs define "u".
 //
-// On Citus, a join of "organisations" with the queue would not use the indexes of the queue. So subscriberTable reads the tiers and returns
-// the name "tiers". The results tiersSQL and tiersArgs define the list "tiers". The caller must append tiersSQL to listSQL, and tiersArgs to
-// listArgs.
+// Without Citus, the table is "organisations", and the results tiersSQL and tiersArgs are empty.
+//
+// On Citus, a join of "organisations" with the queue would not use the indexes of the queue. So subscriberTable reads the tiers, and
+// returns the name "tiers". This is the name of a list, which the results tiersSQL and tiersArgs define. The caller must append tiersSQL to
+// listSQL, and tiersArgs to listArgs.
 func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQL string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil

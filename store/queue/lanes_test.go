@@ -125,8 +125,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackAndFetchOnce(t, db, one, storetest.VideoLink(t, 1))
 		trackAndFetchOnce(t, db, two, storetest.VideoLink(t, 1))
-		// The tier of the second organisation changes during the transaction for the first organisation. At this time, the first transaction has
-		// locked the target, but has not yet updated the target's lane.
+		// Two transactions run at the same time. The transaction for the organisation "one" has locked the target, but has not yet updated
+		// the target's lane. Then the other transaction changes the tier of the organisation "two".
 		finish := storetest.RunBeforeStatement(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})

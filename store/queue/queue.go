@@ -137,7 +137,7 @@ type Entry struct {
 	Saved bool
 
 	route    string     // the first source to ask; set by routeEntries
-	turn     int64      // number that orders the targets of the interactive lane: the lowest is served first; set by routeEntries
+	turn     int64      // number that orders the targets of the interactive lane: see orgTurn; set by routeEntries
 	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
@@ -160,12 +160,12 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation first tracked the target before
-// this fetch. The entry is also delayed if the organisation had stopped the target before the fetch. So an organisation cannot shorten RefreshPause
-// when it stops tracking a target and then tracks it again.
+// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation had already tracked the
+// target before this fetch. It does not matter whether the organisation had stopped the target before the fetch. So an organisation cannot
+// shorten RefreshPause when it stops tracking a target and then tracks it again.
 //
-// A delayed entry becomes due at the next scheduled time of its target. If the organisation did not get the counts of the last fetch, the
-// entry becomes due no later than RefreshPause after that fetch.
+// A delayed entry becomes due at the next scheduled time of its target. There is one exception: if the organisation did not get the counts
+// of the last fetch, the entry becomes due no later than RefreshPause after the last fetch.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -215,8 +215,9 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 // Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already and the entry is more urgent, the target becomes
 // due earlier. No entry makes a target due later.
 //
-// Each entry sets the state of its target to StateActive and raises requested_at. So a target that is being fetched becomes due again directly
-// after this fetch. But if deferRecentlyFetched has delayed an entry, the entry changes neither the state nor requested_at.
+// An entry that is not delayed by deferRecentlyFetched sets the state of its target to StateActive and raises requested_at. If the target
+// is being fetched at this time, it becomes due again directly after this fetch. A delayed entry changes neither the state nor requested_at
+// of its target.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := StatementsForEnqueue(tx, org, entries, now)
 	if err != nil {
@@ -225,8 +226,9 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return db.RunWrites(tx, writes...)
 }
 
-// StatementsForEnqueue returns the statements with which Enqueue writes targets, subscriptions and the times of the next fetches. A caller can run
-// them together with its own statements. StatementsForEnqueue itself already stores the new turns of the organisation in the transaction tx.
+// StatementsForEnqueue returns the statements with which Enqueue writes targets, subscriptions and the times of the next fetches. A caller
+// can run these statements together with its own statements. But StatementsForEnqueue itself writes the new turns of the organisation to
+// the table org_turns, in the transaction tx.
 func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
 	if len(entries) == 0 {
 		return nil, nil

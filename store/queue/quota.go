@@ -82,8 +82,8 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes the pause of a source after a successful call that began at calledAt. If the pause ends after calledAt, it stays, because it
-// may have begun during the call. ResumeSource returns true if it deleted a pause.
+// ResumeSource deletes the pause of a source after a successful call that began at calledAt. It deletes only a pause that was over when the
+// call began. A pause that ends later stays, because it may have begun during the call. ResumeSource returns true if it deleted a pause.
 func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, calledAt).Delete(&Pause{})

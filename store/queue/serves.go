@@ -38,8 +38,8 @@ func joinForms(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// runningFor is how long a collector counts as running after its last heartbeat. If a collector is not running, the store ignores the sources and
-// the forms that this collector has stored.
+// runningFor is how long the store treats a collector as running after the last heartbeat of the collector. If a collector is not running,
+// the store ignores the sources and the forms that this collector has stored.
 const runningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.

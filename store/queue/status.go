@@ -37,7 +37,8 @@ type QueueCounts struct {
 	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
 	Overdue   int64       // number of targets that have waited for their first fetch for longer than FirstFetchLimit
-	// Fresh has a number for each duration in FreshWithin: how many targets were last fetched within this duration before now.
+	// Fresh has one number for each duration in FreshWithin. This is the number of targets whose last successful fetch was not longer ago
+	// than the duration.
 	Fresh [len(FreshWithin)]int64
 }
 
@@ -59,7 +60,7 @@ type StatusCount struct {
 // CollectingState is the state of the queue and of the collectors at one moment.
 type CollectingState struct {
 	At db.Instant
-	// Queue has one entry for each platform, kind, lane and state that has targets.
+	// Queue has one entry for each combination of platform, kind, lane and state that occurs among the targets.
 	Queue []QueueCounts
 	// Pauses is a map from the names of sources and budgets to their pauses. A pause whose BlockedUntil has passed is over, but is still listed,
 	// because no call to the source has succeeded since.
@@ -100,9 +101,12 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. Its three parameters are DelayableStatuses, a time, and FetchDelayed. If
-// the stored status is in DelayableStatuses and the fetch was due before this time, the result is FetchDelayed. A target with the
-// stored status "pending" is "unsupported", and not delayed, if it has no source to ask and the table fetch_routes has at least one row.
+// targetStatusSQL is a SQL expression for the fetch status of a target. Its three parameters are DelayableStatuses, a time, and
+// FetchDelayed. The result is the first of these statuses whose conditions are met:
+//
+//   - "unsupported": the stored status is "pending", the target has no source to ask, and the table fetch_routes has at least one row
+//   - FetchDelayed: the stored status is in DelayableStatuses, and the fetch was due before the time in the second parameter
+//   - the stored status, without a condition
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.
@@ -179,7 +183,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets by platform, kind and status; the field Targets of the keys is not used
+	byStatus := map[StatusCount]int64{} // number of targets for each platform, kind and status; a key does not use its field Targets
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus

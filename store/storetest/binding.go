@@ -278,14 +278,19 @@ func isCast(inside []node, i int) bool {
 // equality is a condition of the form a.organisation_id = b.organisation_id. If a or b is nil, this side of the condition is a parameter.
 type equality struct {
 	a, b      *use
-	parameter int    // if one side is a parameter: the index of its argument
+	parameter int    // index of the argument for the parameter, if one side is a parameter
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. They restrict a table if they compare
-// its organisation_id with a parameter, with the organisation_id of a list that db.WithRows made, or with the organisation_id of a table that
-// is already restricted. The list or this table can belong to an enclosing query. Under the rules of CheckRouting, lists and tables of enclosing
-// queries do not count.
+// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. A condition restricts a table if it
+// compares the table's organisation_id with one of these values:
+//
+//   - a parameter
+//   - the organisation_id of a list that db.WithRows made
+//   - the organisation_id of another table that is already restricted
+//
+// The list or the other table can belong to an enclosing query. The rules of CheckRouting are stricter: under these rules, lists do not
+// count, and another table counts only if it belongs to the same query.
 //
 // Conditions beside an OR or below a NOT do not count. A condition in the ON clause of a LEFT JOIN restricts only the joined table.
 func (b *block) bindTables() {
@@ -402,8 +407,9 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// findTableOfColumn finds the table to which a column organisation_id belongs. The nodes are the name of the column, with or without the name of its
-// table. Without a table name, the column belongs to the only table of the query. If the nodes have another form or no table fits, the result is nil.
+// findTableOfColumn finds the table to which a column organisation_id belongs. The argument nodes is the parsed text "organisation_id" or
+// "t.organisation_id", where t is the alias or name of a table. Without a table name, the column belongs to the only table of the query. If
+// nodes has another form or no table fits, the result is nil.
 func (b *block) findTableOfColumn(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

@@ -11,8 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The cluster of this test consists of two PostgreSQL servers. Each of their databases has the stand-in for Citus, and a row that says that
-// the extension exists. The coordinator has one worker. The functions that join nodes record their calls.
+// The cluster of this test consists of two PostgreSQL servers: a coordinator and one worker. Each database that storetest creates on these
+// servers has the stand-in for Citus, and a row in pg_extension that says that the extension exists. The function citus_add_node only
+// records its arguments in a table. In Citus, it would add a worker to the cluster.
 func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
 	storetest.SkipIfShort(t)
 	coordinator, worker := storetest.NewServer(t).URL(), storetest.NewServer(t).URL()

@@ -165,7 +165,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// AccountOf returns the account in the field LinkedAccountID of a video. The argument l is the link of the video.
+// AccountOf returns the account whose id is in the field LinkedAccountID of a video. The argument l is the link of the video.
 func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID

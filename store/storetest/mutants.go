@@ -9,8 +9,9 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern matches the beginning of a statement, up to a condition or column that may be missing. The condition or column may be
-	// missing if its table may be used without an organisation. For example, a token is found before its organisation is known.
+	// sharedPattern matches the beginning of a statement, up to a part that Mutants removes, such as a condition or a column. It matches
+	// only if the table to which this part belongs may be used without an organisation. For example, a token is found before its
+	// organisation is known.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

@@ -84,8 +84,8 @@ type DB struct {
 	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each runs one subtest with a new database for every engine that StoreEngines returns. The test fails if the environment variable PostgresURL is not
-// set, unless the tests run on the Citus cluster of CitusURL.
+// Each is a function that runs subtests: one for every engine that StoreEngines returns. Every subtest gets a new database. The test fails
+// if the environment variable PostgresURL is not set, unless the tests run on the Citus cluster of CitusURL.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range StoreEngines() {
@@ -215,9 +215,9 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// templates has a function for each engine on PostgreSQL. The function creates a database with the current schema at its first call, and
-// returns the database's name. Each test gets a copy of this database. The databases are not dropped, because the whole server is deleted
-// after the test run.
+// templates has a function for each engine that uses PostgreSQL. At the first call, the function creates a database with the current
+// schema. Every call returns the name of this database. Each test gets a copy of the database. The databases in templates are not dropped,
+// because the whole server is deleted after the test run.
 var templates = map[string]func() (string, error){
 	"postgres": sync.OnceValues(func() (string, error) { return newTemplate("") }),
 	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),

@@ -80,9 +80,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
 	}
-	// Shutdown closes connections on which no request was received yet. A first request that a proxy has just sent on such a connection would
-	// fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Keep-alives are switched off for this time,
-	// so that each connection closes after its next answer.
+	// s.Shutdown can close a connection on which the server has not received a request yet. If a proxy has just sent its first request on such a
+	// connection, this request would fail. So before Serve calls s.Shutdown, it waits until all connections are closed, for up to
+	// lastRequestTimeout. Keep-alives are switched off for this time, so that each connection closes after its next answer.
 	s.SetKeepAlivesEnabled(false)
 	closed := make(chan struct{})
 	go func() {

@@ -56,7 +56,8 @@ func parseWholeNumber(s string) (int64, error) {
 	return n, nil
 }
 
-// timeOption returns the option that makes kong parse times such as 2026-02-01T00:00:00Z. The error shows an example, instead of the layout of Go.
+// timeOption returns the option that makes kong parse times such as 2026-02-01T00:00:00Z. If a time is invalid, the error shows
+// an example of a valid time. The error of kong itself would show the layout 2006-01-02T15:04:05Z07:00 of package time instead.
 func timeOption() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

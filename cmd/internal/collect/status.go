@@ -189,8 +189,8 @@ func freshness(c queue.CollectingState) []Freshness {
 
 // These variables are indexes in queue.FreshWithin, which is a list of durations.
 var (
-	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of 36 hours in queue.FreshWithin; a target is fresh if its last successful fetch was in the last 36 hours
-	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of 48 hours in queue.FreshWithin; a target is stale if its last successful fetch was more than 48 hours ago
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of the entry "36 hours" in the list queue.FreshWithin; a target is fresh if its last successful fetch was in the last 36 hours
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of the entry "48 hours" in the list queue.FreshWithin; a target is stale if its last successful fetch was more than 48 hours ago
 )
 
 // platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.

@@ -88,8 +88,8 @@ type historyState struct {
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is the age, in days, of the oldest points that are copied from a hosted service. All points up to this age were measured. Older
-// points can be interpolated, and the service does not say which of them are.
+// dailyDays is the age, in days, of the oldest points that are copied from a hosted service. All points up to this age were measured. An
+// older point may be interpolated (computed instead of measured), and the service does not say which points are interpolated.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
@@ -316,7 +316,7 @@ func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, 
 	if r.demo {
 		about.Source = new(demoSource)
 	}
-	rows := []transfer.Row{about} // the first row has no counts; with it, the import creates the video even if the video has no points
+	rows := []transfer.Row{about} // the first row describes the video but has no counts; because of this row, the import creates the video even if the video has no points
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
 	for _, p := range points {
 		switch {

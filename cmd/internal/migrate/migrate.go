@@ -56,7 +56,7 @@ type Summary struct {
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
-	Protected       int              `json:"protected"`          // number of new collections that became private, because they have a password on the remote server
+	Protected       int              `json:"protected"`          // number of new collections that have a password on the remote server; here they are created as private
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
 	Gone            int64            `json:"gone"`               // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Unmarked        int64            `json:"unmarked"`           // number of points left out because the remote server does not say whether they were measured

@@ -95,11 +95,12 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates startVideo, the account that uploaded it, and other videos of this account. If startVideo is nil, generateAccount
-// uses a random video of the platform p as startVideo. On TikTok and Instagram, a random video is years old, so its history has the full
-// length of Plan.Days.
+// generateAccount generates the records of an account and of some of its videos. The account is the one that uploaded startVideo, and
+// startVideo is generated first. If startVideo is nil, generateAccount chooses a random video of the platform p instead. On TikTok and Instagram,
+// a random video is usually years old, so its history usually has the full length of Plan.Days.
 //
-// If the account has no uploads, is gone, is private or was generated before, the result has no videos.
+// If the account is gone, is private, is a YouTube channel without a handle or was generated before, the result has no videos, not even
+// startVideo. Otherwise, the result has startVideo, unless startVideo has no history points.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
 	if startVideo == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)

@@ -138,7 +138,7 @@ type generator struct {
 	videos       map[link.Platform]int // number of videos generated so far
 }
 
-// newGenerator returns a generator for the organisation. It also generates the collections.
+// newGenerator creates a generator for the organisation and returns it. Before it returns, it also generates the organisation's collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
 		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
@@ -276,7 +276,7 @@ func numberSuffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// randomOrNil returns a random element of ids with the probability 1/n, and nil with the remaining probability.
+// randomOrNil returns nil, or a slice with one random element of ids. On average, one call in n returns an element. All elements are equally likely.
 func (g *generator) randomOrNil(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])

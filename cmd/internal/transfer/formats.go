@@ -37,7 +37,7 @@ const (
 // ColumnFormat says how an import reads the numbers or dates of one column, with an example.
 type ColumnFormat struct {
 	Column  string `json:"column"`
-	Format  string `json:"format"`  // format of the values; "plain" if all values of the column mean the same in every format
+	Format  string `json:"format"`  // name of the format, such as "decimal-comma"; "plain" if each value of the column has the same meaning in all formats
 	Example string `json:"example"` // the first value from which the format was detected; if the format was not detected, the first value of the column
 	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column, in any format
 }
 
-// addValue stores a value of the column in e.any, and also in the field to which slot points. It overwrites no earlier value. slot points to
-// e.first, e.second or e.ambiguous, or is nil if the value means the same in both formats.
+// addValue stores text, which is a value of the column, in the field e.any and in the field to which slot points. If a field already has a value,
+// addValue does not change the field. slot points to e.first, e.second or e.ambiguous. slot is nil if the text means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -78,9 +78,10 @@ func (e *evidence) addValue(text string, slot *string) {
 	}
 }
 
-// decideFormat returns which of two formats a column has, and a value that shows it. The format is "" if each value means the same in both
-// formats. decideFormat returns an error in two cases: both formats occur, or a value is ambiguous and no other value shows the format. The
-// error names the flag that sets the format.
+// decideFormat returns the format of a column, and a value of the column as an example. If a value shows the format, the format is firstFormat or
+// secondFormat, and the example is the first such value. If each value has the same meaning in both formats, the format is "", and the example is
+// the first value of the column. decideFormat returns an error in two cases: both formats occur, or a value is ambiguous and no other value shows the
+// format. The error names the flag that sets the format.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -103,8 +104,8 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// If the last point or comma in the text is a decimal sign, addValue gets the pointer "decimal". If the last point or comma separates thousands,
-	// addValue gets the pointer "group".
+	// These two variables point to the fields e.first and e.second. If the last point or comma in the text is a decimal sign, addValue stores the text
+	// in the field to which "decimal" points. If the last point or comma separates thousands, it stores the text in the field to which "group" points.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal

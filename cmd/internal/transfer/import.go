@@ -64,7 +64,7 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker has stopped tracking them
+	Stopped int64 `json:"stopped"` // videos that are not tracked: the organisation has stopped tracking them, or they are new and the file marks them as stopped
 
 	// The next five fields count history points, by what the import did with them. Several rows for the same video and day are one point.
 	Added     int64 `json:"added"`   // new points

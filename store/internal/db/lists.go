@@ -18,13 +18,15 @@ import (
 // The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so the engine
 // parses it once. The limit on the number of parameters does not limit the number of rows.
 //
-// A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So
-// the statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation. Citus
-// sends a statement to a single shard only if the statement compares organisation_id of every table with a parameter.
+// A statement about rows of several organisations gets the keys of these rows as a list. The statement uses the list like a table, in a
+// join. Each key contains the organisation, so the statement cannot read or change a row of any other organisation.
+//
+// On Citus, the same statement runs once for each organisation. The reason is a rule of Citus: it sends a statement to a single shard only
+// if the statement compares organisation_id of every table with a parameter.
 
-// OrgRows is a list of rows of organisations, for statements about distributed tables. In the text of such a statement, {org} stands for
-// the organisation of a row of the list, as in "WHERE videos.organisation_id = {org}". Every query and subquery must compare
-// organisation_id of each of its distributed tables with {org}.
+// OrgRows is a list of rows, each of which belongs to an organisation. A statement about distributed tables can read the list. In the text
+// of such a statement, {org} stands for the organisation to which a row of the list belongs, as in "WHERE videos.organisation_id = {org}".
+// Every query and subquery must compare organisation_id of each of its distributed tables with {org}.
 type OrgRows struct {
 	Name    string   // name of the list in the statement
 	Columns []string // name and type of each column; the first column is "organisation_id uuid"
@@ -34,7 +36,8 @@ type OrgRows struct {
 // orgMark is a placeholder in the text of a statement: see OrgRows. Before the statement runs, orgMark is replaced by listPart.org.
 const orgMark = "{org}"
 
-// Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id, and it has a row for each key.
+// Keys returns a list for a SQL statement. In the statement, the list has the name "wanted". The list has a row for each key, with the
+// columns organisation_id and id.
 func Keys(keys []RowKey) OrgRows {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
@@ -196,7 +199,8 @@ func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflic
 	return RunWrites(tx, StatementsForInsert(tx, table, columns, rows, onConflict)...)
 }
 
-// InsertReturning inserts rows like Insert, and returns the rows that the clause RETURNING at the end of onConflict selects.
+// InsertReturning inserts rows like Insert. The argument onConflict ends with a RETURNING clause. InsertReturning returns the rows that
+// this clause selects.
 func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (returned []T, err error) {
 	for _, w := range StatementsForInsert(tx, table, columns, rows, onConflict) {
 		var some []T
@@ -232,8 +236,9 @@ func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]a
 	return writes
 }
 
-// ColumnAssignments returns the SQL text after SET in an UPDATE that copies the columns from a list. For a list with the name u, the text is for
-// example "a = u.a, b = u.b". Each column is a name and a type.
+// ColumnAssignments returns the SQL text after SET in an UPDATE statement. The statement reads a list of rows like a table, and copies the
+// given columns from this list. For a list named "u", the text is for example "a = u.a, b = u.b". Each column is a name and a type, such as
+// "day date".
 func ColumnAssignments(listName string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {

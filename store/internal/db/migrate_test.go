@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// runOnEmptyDatabases runs a case on every engine with a database that has no table yet.
+// runOnEmptyDatabases runs a case on every engine. Each run gets a database of its own, which has no table yet.
 func runOnEmptyDatabases(t *testing.T, run func(t *testing.T, db *storetest.DB)) {
 	t.Helper()
 	for _, engine := range storetest.Engines {
@@ -216,8 +216,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUncheckedMigration is the number up to which the test below skips all migrations. Programs from before this migration refuse to run with any
-// newer schema, so the skipped migrations cannot break them.
+// lastUncheckedMigration is the number of a migration. The test below does not check the migrations up to this number. A program from
+// before this migration refuses to run with any newer schema. So the unchecked migrations cannot break such a program.
 const lastUncheckedMigration = 35
 
 // Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.

@@ -123,12 +123,15 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition replaces a large offset of the window w by the position of the last row before the window. It finds this row in the index. With
-// the offset, the database would read all columns of the rows before the window.
+// seekPosition finds the beginning of a window with a large offset. It looks in the index for the last row before the window, and returns a
+// window that begins after the position of this row. With the offset, the database would read all columns of the rows before the window. A
+// window without a large offset is returned unchanged.
 //
-// In the second half of the list, seekPosition counts from the end, because this is faster. It then needs the present number of rows. The
-// argument total was read earlier, and isUnchanged returns true if no row was added or removed since then. If isUnchanged returns false or is nil,
-// seekPosition counts from the start. It also does so if the list is in ascending order and the column can be NULL.
+// In the second half of the list, seekPosition counts rows from the end, because this is faster. This needs the present number of rows. The
+// argument total is the number of rows at an earlier time, and isUnchanged returns true if no row was added or removed since then.
+//
+// Even in the second half, seekPosition counts from the start in three cases: isUnchanged is nil, isUnchanged returns false, or the list is
+// in ascending order and the column can be NULL.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -189,13 +192,14 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart with the number of rows that the window
-// still lacks. readPart returns the number of rows that it has read.
+// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart. The argument limit of
+// readPart is the number of rows that the window does not have yet. readPart returns the number of rows that it has read.
 //
 // In every list, the rows with NULL come last. A second statement is needed for these rows in two cases:
 //
-//   - The list is ascending. The index has the rows with NULL at the wrong end, so the first statement leaves them out.
-//   - The window begins after a position. No row with NULL fulfils the condition that the first statement has for this position.
+//   - The list is ascending. The index has the rows with NULL at the beginning, so the first statement leaves them out.
+//   - The window begins after a position. The first statement has a condition for this position, and no row with NULL fulfils this
+//     condition.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)

@@ -38,14 +38,15 @@ type ListSpec[R any] struct {
 	// Expected, if set, returns the expected number of rows. ReadList allocates memory for this number of rows. It calls Expected after the statement
 	// in Before has run. If Expected is nil, ReadList uses Total.
 	Expected func() int64
-	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
-	// end of a long list take longer to read.
+	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, ReadList counts
+	// rows only from the start of the list. Pages near the end of a long list then take longer to read.
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete fills the fields that are not columns of Table, such as labels. It is nil if rows have no such fields. It returns the number of
-	// completed rows, and an upper bound of the size of these fields, in bytes of JSON. If this size would exceed maxBytes, Complete may stop
-	// after at least one row. ReadList then drops the other rows.
+	// Complete fills the fields that are not columns of Table, such as labels. The field Complete is nil if rows have no such fields. The
+	// result `completed` is the number of completed rows. The result `bytes` is an upper bound of the size of the filled fields, in bytes
+	// of JSON. If this size would exceed maxBytes, Complete may leave out the last rows, but it completes at least one row. ReadList drops
+	// the rows that are not completed.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
 	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
@@ -73,7 +74,7 @@ type List[R any] struct {
 	// The other fields are set if the rows are passed to ListSpec.Each.
 	passed  int       // number of rows for which ListSpec.Each returned nil
 	present R         // the row for which ListSpec.Each is called at present
-	lastKey sortKey   // value of the column that orders the list, in the row with the id lastID
+	lastKey sortKey   // the row with the id lastID has this value in the column that orders the list
 	lastID  uuid.UUID // id of the last row for which ListSpec.Each returned nil
 }
 
@@ -117,8 +118,8 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 	return l, Translate(err)
 }
 
-// readInOrder reads the window w of the rows of the query q into l. The database orders the rows: the statement has an ORDER BY for the
-// order o.
+// readInOrder reads rows of the query q into l. The window w says which rows. The database orders the rows: the statement has an ORDER BY
+// for the order o.
 func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) error {
 	start, err := l.column.seekPosition(ctx, d, q, o, w, spec.Total, spec.Unchanged)
 	if err != nil {
@@ -127,7 +128,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	l.Start = start.After
 	columns := ColumnNames(spec.Table, spec.Columns)
 	begun, complete := false, (func(*R))(nil)
-	start.Limit++ // one more row shows whether the list has rows after the window
+	start.Limit++ // read one row more than the window has, to find out whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := l.Count(), l.TextBytes
 		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selectColumns(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {

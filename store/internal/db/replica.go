@@ -125,7 +125,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // together. It returns an ErrReplica if the replica cannot answer. In this case, the functions of the statements may already have been called
 // for some rows.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // replicaCheck returns no row if the replica does not have the organisation yet; the error is then errBehind
+	check := errBehind // the variable "check" stays errBehind if replicaCheck returns no row: the replica then does not have the organisation yet
 	var stopped error  // the error that a callback returned for a row; each statement has a callback
 	all := []statement{{query: replicaCheck, args: []any{required.org}, each: func(row *Values) error {
 		switch {

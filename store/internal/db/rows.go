@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType returns true if the value in column i has the expected type, and false if the value is NULL. It panics if the value has another
-// type. The caller compares the types and passes the result as hasType.
+// requireType panics if the value in column i has a wrong type and is not NULL. The caller has compared the types before: hasType is true
+// if the value has the type that the caller needs. requireType returns hasType, so the result is false for NULL.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
@@ -284,11 +284,11 @@ func (v *Values) requireType(i int, hasType bool) bool {
 
 // Select has two parts: a SELECT statement, and a function that is called for each row of the result.
 type Select struct {
-	Query *gorm.DB // the SELECT as a GORM query that is not part of a transaction; nil if StaticQuery.Select made the SELECT
+	Query *gorm.DB // the statement as a GORM query outside of any transaction; nil if StaticQuery.Select has set the field "text" instead
 	Each  func(*Values) error
-	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, and few other rows. PostgreSQL then uses the same plan for
-	// all calls: it reads the rows from this index. If InIndexOrder is false, PostgreSQL may make a new plan for each call. Planning takes as long as
-	// reading 100 rows.
+	// InIndexOrder is true if PostgreSQL can read the selected rows from an index that has them in the order of the SELECT and has few
+	// other rows. PostgreSQL then uses the same plan for all calls: it reads the rows from this index. If InIndexOrder is false, PostgreSQL
+	// may make a new plan for each call. Planning takes as long as reading 100 rows.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
@@ -303,8 +303,8 @@ func (s Select) toStatement() (text string, args []any, err error) {
 	return Statement(s.Query)
 }
 
-// StaticQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than
-// to run a short statement.
+// StaticQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call. Building the text takes
+// longer than the database needs to run a short statement.
 type StaticQuery struct {
 	text  string   // SQL text for the engine of the database
 	names []string // for each argument, the name of its parameter
@@ -378,7 +378,8 @@ type statement struct {
 	query string
 	args  []any
 	each  func(*Values) error
-	// inIndexOrder is true if PostgreSQL must use the same plan for every call. The plan reads the rows from an index, in the order of the SELECT.
+	// If inIndexOrder is true, the settings in keepOrderedPlan make PostgreSQL use the same plan for every call. With this plan, PostgreSQL
+	// reads the rows from an index that has them in the order of the ORDER BY.
 	inIndexOrder bool
 }
 
@@ -401,8 +402,9 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL, it is
-// used only in transactions, because a transaction of database/sql gives no access to the binary values.
+// eachPlainRow runs a SELECT with database/sql, on a pool or in a transaction. It calls f for each row, until f returns an error. On
+// PostgreSQL, only a SELECT in a transaction uses eachPlainRow, because a transaction of database/sql gives no access to the binary
+// values. Outside of transactions, eachRow reads the binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {
