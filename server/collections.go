@@ -163,9 +163,9 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatchHeader returns an error if the header If-Match does not contain the ETag of the collection's current version. Otherwise, it
-// returns the time of the collection's last change, or nil if the header is missing. The operation passes this time to its database write,
-// which fails if the collection has changed since.
+// checkIfMatchHeader returns an error if the header If-Match does not contain the ETag of the collection's current version. If it
+// contains this ETag, checkIfMatchHeader returns the time of the collection's last change. If the header is missing, it returns nil and no error.
+// The operation passes the time to its database write, which fails if the collection has changed since.
 func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection

@@ -180,9 +180,9 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery does the same as checkNotModified, but usually saves one database query: the returned Org reads the version
-// of the organisation's data together with its first list or history. The caller must not read other data before this first read.
-// Otherwise, the ETag could be newer than the other data.
+// checkConditionInFirstQuery does the same as checkNotModified, but usually saves one database query. When the caller reads the first
+// list or history from the returned Org, the Org reads the version of the organisation's data together with this list or history. The
+// caller must not read other data before this list or history. Otherwise, the ETag could be newer than the other data.
 //
 // If the request has the header If-None-Match, or if the tier does not show metrics, checkConditionInFirstQuery calls checkNotModified
 // instead.

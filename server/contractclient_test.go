@@ -286,7 +286,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// findInternalText searches the body for the texts in internalTexts. It returns a text that it has found, or "" if it has found none.
+// findInternalText returns one of the texts in internalTexts that the body contains, or "" if the body contains none of them.
 func findInternalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {

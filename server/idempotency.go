@@ -147,8 +147,8 @@ func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string)
 	}
 }
 
-// storeResponseForKey stores the response to a request with an Idempotency-Key. If the status is 5xx, it releases the key instead, so that a
-// repetition runs the operation again.
+// storeResponseForKey stores the response to a request with an Idempotency-Key. If the response has a status of 500 or more, it releases the key
+// instead. The next request with the same key then runs the operation again.
 func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), storeResponseTimeout)
 	defer cancel()

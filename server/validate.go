@@ -75,8 +75,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// removeFaultsOfParameters removes each fault whose parameter already has a fault in the slice "earlier", and returns the other faults. For
-// example, a parameter with invalid percent-encoding would otherwise also be reported as missing.
+// removeFaultsOfParameters returns the given faults, but not those of a parameter that already has a fault in the slice "earlier". For example, a
+// parameter with invalid percent-encoding must not be reported as missing, too.
 func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults

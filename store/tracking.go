@@ -306,7 +306,7 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 }
 
 // VideoEntry returns the entry that adds a video to the fetch queue. The entry is due at the time now. If the tracking of a stopped video
-// is started again, v must have the values of the stopped video: v.Removed must be true.
+// is started again, the caller must pass v as it was before the restart: v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}

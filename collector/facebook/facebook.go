@@ -152,9 +152,9 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. With such pages, the class Unsupported never means that the token is
-// wrong: if Facebook refuses a target with an error of this class, Fetch checks the token by a request for one of the operator's pages before
-// it returns the class.
+// OwnAccountsOnly returns true if pages of the operator are configured. A result of class Unsupported then never means that the token is
+// wrong, because Fetch tests the token first: if Facebook refuses a target, and the class would be Unsupported, Fetch requests one of the
+// operator's pages. If this second request fails too, Fetch returns the error of the second request instead of the class Unsupported.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if

@@ -142,8 +142,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// validCode returns the code that identifies a post in its links. If code is "", validCode takes the code from permalink, the link of the
-// post. It returns "" if code is not valid, or if permalink contains another code.
+// validCode returns the code of a post: code, or the code in permalink (the post's link) if code is "". It returns "" if code is not valid, or
+// if code and permalink have different codes.
 func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {

@@ -130,7 +130,8 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	return r, spentBudgetFailure(ends), nil
 }
 
-// isFirstWarning returns true if no warning was logged yet for this window of the budget. It then marks the warning as logged.
+// isFirstWarning returns true at its first call for a window of a budget, and false at each later call for the same window. The key identifies
+// the budget.
 func (q *Quota) isFirstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window

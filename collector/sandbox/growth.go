@@ -105,7 +105,7 @@ func (v *video) countsAt(at int64) Counts {
 		c.Likes = nil
 	}
 	if v.category == CommentsOff {
-		// If comments are turned off, YouTube leaves out their number, and the other platforms return 0.
+		// If comments are turned off, YouTube returns no number of comments. All other platforms return 0.
 		c.Comments = nil
 		if v.platform != link.YouTube {
 			c.Comments = new(int64)

@@ -75,9 +75,9 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five were uploaded before
-// epoch, so the result does not depend on the clock. If photo is true, shortLinkVideo returns another video: the slideshow that
-// World.Find returns. The returned account is then the author of the slideshow.
+// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. The result does not depend on the
+// clock, because all five videos were uploaded before epoch. If photo is true, shortLinkVideo instead returns the slideshow that World.Find
+// returns, and the author of the slideshow.
 func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {

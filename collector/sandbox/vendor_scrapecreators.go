@@ -160,8 +160,8 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 }
 
 // scrapeCreatorsAccountError returns the error that ScrapeCreators sends for an account, or nil if ScrapeCreators sends no error. An account
-// that is deleted or does not exist always gets an error. A private account gets an error only if isList is true, which means that the
-// account's videos are requested.
+// that is deleted or does not exist always gets an error. If isList is true, the request is for the account's videos. For such a request, a
+// private account gets an error, too.
 func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {

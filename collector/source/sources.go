@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Names returns the names of the given sources and keeps their order.
+// Names returns the name of each source, in the order of the sources.
 func Names(sources []Source) []string {
 	names := make([]string, len(sources))
 	for i, s := range sources {
@@ -75,8 +75,8 @@ var examples = map[link.Platform]map[Kind]example{
 	},
 }
 
-// canFetchTargetsOfForm returns true if a source can fetch targets of the given form. If f.ByHandle is false, the source must be able to fetch them
-// without the handle of the account.
+// canFetchTargetsOfForm returns true if the source s can fetch targets of the form f. If f.ByHandle is true, s gets the handle of the account.
+// Otherwise, s gets no handle.
 func canFetchTargetsOfForm(s Source, f queue.Form) bool {
 	e := examples[f.Platform][f.Kind]
 	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}

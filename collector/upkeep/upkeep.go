@@ -46,8 +46,8 @@ func (j Jobs) PrepareDays(ctx context.Context) {
 	}
 }
 
-// RunDueJobsIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it deletes nothing, logs a warning, and returns only
-// after retryDelay.
+// RunDueJobsIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it starts no job, so no
+// data is deleted. In this case, it logs a warning, and returns nil after retryDelay or when ctx is cancelled.
 func (j Jobs) RunDueJobsIfClockIsPlausible(ctx context.Context) error {
 	err := j.RunDueJobs(ctx)
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {

@@ -69,8 +69,8 @@ type State struct {
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// Condition is a condition on one part of a JSON value: the part at Path. If OneOf and Contains are empty, the condition is true if the
-// part exists and is not null. If both are set, the part must satisfy both.
+// Condition tests one value in a JSON text: the value at Path. OneOf and Contains say what the value must be. If both are set, the value
+// must satisfy both. If neither is set, the value must exist and must not be null.
 type Condition struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts

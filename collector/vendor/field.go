@@ -26,8 +26,8 @@ type Field []Alternative
 // Alternative describes one place where a JSON object of a video or account can have a value.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside, if it is not empty, is a second path. It is for vendors that return JSON in a string. If the value at Path is a string, the second
-	// path is applied to the JSON in this string. If the string is not valid JSON, the Alternative has no value.
+	// Inside is an optional second path. It is for vendors that return JSON in a string. If the value at Path is a string, the second path is
+	// applied to the JSON in this string. If the string is not valid JSON, the Alternative has no value.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`

@@ -33,7 +33,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 
 // history collects the changes that an import makes to the rows of account_days of one account, or to the rows of organisation_days.
 type history struct {
-	// The key is the first day to which a change of the sums applies.
+	// The key is a day. The value has the amounts that are added to the sums of this day and of all later days.
 	changes map[db.Date]dayChange
 	// The import adds a point on each of these days, so each of them needs a row.
 	measured map[db.Date]bool

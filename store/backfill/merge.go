@@ -82,9 +82,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// The imported point p is older than Retention.Daily, and the stored point s is in the same week. The import does not store p in two cases: s
-		// is a daily point, or s is a weekly point that was not imported. The reason for the second case: if retention made s, the days of the daily
-		// points that s replaced are unknown.
+		// In all further cases, the imported point p is older than Retention.Daily, and the stored point s is in the same week. A daily point s is
+		// kept. A weekly point s that was not imported is kept too: if retention made it, the days of the points that it replaced are unknown.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		// A previous import stored the weekly point s, and s has a later day than p.

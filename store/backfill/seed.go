@@ -337,8 +337,8 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 	return v, nil
 }
 
-// viewsOn returns the views at the end of a day. They come from the last point with views up to this day. viewsOn returns nil if there is no such
-// point.
+// viewsOn returns the views at the end of the given day. It ignores all points after this day and all points without views. Of the remaining
+// points, it uses the last one. It returns nil if no point remains.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {

@@ -183,9 +183,9 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets is the number of due targets that a claim in the interactive lane compares. The claim compares the targets with the
-// lowest turns, and chooses among them. It can compare a few targets more, because targets of several organisations can have the same turn.
-// If at most comparedTargets organisations wait, the first target of each organisation is compared.
+// comparedTargets limits among how many due targets a claim in the interactive lane chooses: among the targets with the lowest turns. If several
+// targets have the same turn, there can be a few more. If no more than comparedTargets organisations wait, the first target of each organisation
+// is among them.
 const comparedTargets = 1000
 
 // dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it

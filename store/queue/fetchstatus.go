@@ -57,8 +57,8 @@ type FetchChange struct {
 }
 
 // statementsForNextFetch returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
-// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. Entries whose Saved is true are left out, because
-// their rows already have these values.
+// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. An entry whose field Saved is true needs no
+// statement, because its row already has these values.
 func statementsForNextFetch(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind

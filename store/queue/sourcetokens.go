@@ -44,8 +44,9 @@ func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Durat
 	return t, held, err
 }
 
-// ReplaceSourceToken replaces the token t by a new token, whose encrypted form is sealed. It also ends the lock of HoldSourceToken. If another
-// process has already replaced t, ReplaceSourceToken changes nothing and returns false.
+// ReplaceSourceToken replaces the token t by a new token. The parameter "sealed" is the new token in encrypted form.
+// ReplaceSourceToken also ends the lock of HoldSourceToken. If another process has already replaced t, ReplaceSourceToken changes nothing and
+// returns false.
 func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
 		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": db.Instant(0), "updated_at": s.db.Now()})

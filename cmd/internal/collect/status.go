@@ -163,7 +163,8 @@ func queueStatus(c queue.CollectingState) []QueueStatus {
 }
 
 // freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. All other
-// targets no longer exist, or are fetched rarely after many failures, so their numbers are expected to be old.
+// targets are fetched rarely, so their numbers are expected to be old. Such a target no longer exists, its fetches have failed many times, or no
+// source can fetch it.
 func freshness(c queue.CollectingState) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {

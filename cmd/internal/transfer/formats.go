@@ -38,7 +38,7 @@ const (
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // name of the format, such as "decimal-comma"; "plain" if each value of the column has the same meaning in all formats
-	Example string `json:"example"` // the first value from which the format was detected; if the format was not detected, the first value of the column
+	Example string `json:"example"` // if the format was detected from the values, the first value that shows the format; otherwise, the first value of the column
 	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
 

@@ -48,8 +48,9 @@ type ListSpec[R any] struct {
 	// of JSON. If this size would exceed maxBytes, Complete may leave out the last rows, but it completes at least one row. ReadList drops
 	// the rows that are not completed.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
-	// If Each is set and Completer returns a function, ReadList passes each row of the window to Each as soon as the row is read. List.Rows is
-	// then nil. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
+	// Each is an optional callback. ReadList calls it only if Completer returns a function. In this case, ReadList passes every row of the window
+	// to the callback as soon as the row is read, and List.Rows is nil. A row and its texts are valid only until the callback returns. If the
+	// callback returns ErrEnough for a row, the window ends before this row.
 	Each func(row *R) error
 	// Completer returns a function that fills the same fields as Complete, but in a single row. It returns nil if rows cannot be completed one by
 	// one. A ListSpec with Each must also have Completer. ReadList runs the statement in Before, if there is one, before it calls Completer.
