@@ -135,7 +135,7 @@ func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt 
 			}
 		}
 		l, err := o.readLabels(ctx, videos, db.Distinct(accounts))
-		if errors.Is(err, errTooManyMembers) {
+		if errors.Is(err, errTooManyMembers) && to-from > 1 {
 			size = (size + 1) / 2
 			continue
 		}

@@ -100,14 +100,14 @@ func (restoreCommand) Help() string {
 
 // Run restores the backup, or only checks it.
 func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
-	from := p.Stdin
+	from, name := p.Stdin, "from standard input"
 	if c.File != "-" {
 		file, err := os.Open(c.File)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = file.Close() }() // ignore the error: the file was only read, so no data can be lost
-		from = file
+		from, name = file, c.File
 	}
 	bar := newProgress(p.Stderr, c.Logger(p.Stderr), "restore", "rows", 0)
 	progress := func(done, of int64) { bar.showDoneAndTotal(ctx, done, of) }
@@ -117,14 +117,14 @@ func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if bar.finish(ctx); err != nil {
 			return err
 		}
-		return printBackupSummary(p, c.JSON, c.File, "is complete", summary)
+		return printBackupSummary(p, c.JSON, name, "is complete", summary)
 	}
 	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		summary, err = backup.Restore(ctx, st, from, progress)
 		if bar.finish(ctx); err != nil {
 			return err
 		}
-		return printBackupSummary(p, c.JSON, c.File, "was restored", summary)
+		return printBackupSummary(p, c.JSON, name, "was restored", summary)
 	})
 }
 
@@ -140,11 +140,11 @@ type backupSummary struct {
 }
 
 // printBackupSummary prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the backup.
-func printBackupSummary(p boot.Process, asJSON bool, file, verb string, s backup.Summary) error {
+func printBackupSummary(p boot.Process, asJSON bool, name, verb string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
 	}
-	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase of the backup: %s, schema version %d\nsha256 of the content: %s\n", file, verb, numberWithNoun(s.Rows, "row"),
+	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase of the backup: %s, schema version %d\nsha256 of the content: %s\n", name, verb, numberWithNoun(s.Rows, "row"),
 		numberWithNoun(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
 	return err
 }

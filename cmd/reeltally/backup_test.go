@@ -45,9 +45,10 @@ func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *test
 	operator := newCommandRunner(t, storetest.CreateDatabase(t, "sqlite"))
 	operator("org", "create", "--name", "Piped", "--json")
 	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}
-	status, _, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
+	status, stdout, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
 	require.Zero(t, status, stderr)
-	status, stdout, stderr := boottest.Run(t, run, nil, target, "org", "list")
+	require.Contains(t, stdout, "The backup from standard input was restored.")
+	status, stdout, stderr = boottest.Run(t, run, nil, target, "org", "list")
 	require.Zero(t, status, stderr)
 	require.Contains(t, stdout, "Piped")
 	status, _, stderr = boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")

@@ -38,7 +38,7 @@ func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the base address must be an http or https address without query, not %q", base)
+		return nil, fmt.Errorf("the base address must be an http or https address without credentials, query and fragment, not %q", base)
 	}
 	e := &Endpoint{client: c, base: strings.TrimSuffix(base, "/") + "/", origin: originOf(u), host: u.Hostname()}
 	transport := c.options.Transport

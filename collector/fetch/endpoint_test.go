@@ -23,7 +23,7 @@ func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 	c := fetch.New(fetch.Options{})
 	for _, base := range []string{"", "127.0.0.1:9090", "/vendor", "ftp://127.0.0.1/", "http://", "http://:80/", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://user:pass@127.0.0.1/", "http://%zz/"} {
 		_, err := c.Endpoint(base, "")
-		require.ErrorContains(t, err, "must be an http or https address without query", base)
+		require.ErrorContains(t, err, "must be an http or https address without credentials, query and fragment", base)
 	}
 	for base, want := range map[string]string{
 		"": "https://youtube.googleapis.com/", "http://127.0.0.1:9090/vendor": "http://127.0.0.1:9090/vendor/", "https://sandbox/": "https://sandbox/", "http://[::1]:9090": "http://[::1]:9090/",

@@ -104,7 +104,7 @@ func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Ti
 		return nil
 	}
 	title := sourceTitle(sourceName)
-	reason := fmt.Sprintf("%s currently gets no requests, because it failed repeatedly", title)
+	reason := fmt.Sprintf("%s currently gets no requests, because requests to it failed", title)
 	switch class {
 	case source.QuotaSpent:
 		reason = fmt.Sprintf("%s currently gets no requests, because its quota is spent", title)

@@ -21,7 +21,7 @@ func TestStatusChangeDuringPause_isNilForShortOrStoredPause(t *testing.T) {
 		source.QuotaSpent:  "YouTube currently gets no requests, because its quota is spent",
 		source.RateLimited: "YouTube currently gets no requests, because it limits the number of requests",
 		source.AuthFailed:  "YouTube currently gets no requests, because it does not accept the operator's credential",
-		source.Temporary:   "YouTube currently gets no requests, because it failed repeatedly",
+		source.Temporary:   "YouTube currently gets no requests, because requests to it failed",
 	} {
 		change := StatusChangeDuringPause(queue.Target{}, "youtube", until, class, "paused", now)
 		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)

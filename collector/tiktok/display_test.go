@@ -374,7 +374,7 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 		"the refresh token is missing":                                                func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
 		"the option Tokens is required":                                               func(o *tiktok.DisplayOptions) { o.Tokens = nil },
 		"the options \"Client\" and \"Now\" are required":                             func(o *tiktok.DisplayOptions) { o.Now = nil },
-		`must be an http or https address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
+		`must be an http or https address without credentials, query and fragment, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good
 		change(&o)

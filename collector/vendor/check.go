@@ -96,7 +96,7 @@ func (c Config) check() error {
 func checkBase(p *problems, memberPath, baseURL string) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
-		p.add(memberPath, "must be an http or https address without query, not %q", baseURL)
+		p.add(memberPath, "must be an http or https address without credentials, query and fragment, not %q", baseURL)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestLoad_readsDescriptionsByVendorNameAndByPath(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"name":"mine"}`), 0o600))
 	_, err = vendor.Load(file)
-	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without query, not \"\"")
+	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without credentials, query and fragment, not \"\"")
 }
 
 // minimal is the smallest valid vendor description (JSON that describes a vendor's API).
@@ -50,7 +50,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a member of the wrong type":                                       {`"path": "/v"`, `"path": 7`, "calls.path"},
 		"a second JSON value":                                              {"}]\n}", "}]\n} {}", "the text has more than one JSON value"},
 		"a name with a space and capital letters":                          {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
-		"a base address with a query":                                      {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without query, not "https://vendor.example?x=1"`},
+		"a base address with a query":                                      {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without credentials, query and fragment, not "https://vendor.example?x=1"`},
 		"an unknown value of auth.in":                                      {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
 		"`auth.in` has the value header, but `auth.name` is missing":       {`"bearer"`, `"header"`, "auth.name is missing"},
 		"`auth.in` has the value bearer, but `auth.name` is set":           {`"bearer"`, `"bearer", "name": "x"`, "auth.name must be absent if auth.in is bearer"},

@@ -491,7 +491,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"youtube.googleapis.com", "ftp://x/", "https://", "https://x/?a=b", "https://x/#a", "://"} {
 		_, err := youtube.New(youtube.Options{APIKey: "k", BaseURL: base, Client: client, Now: time.Now})
-		require.ErrorContains(t, err, fmt.Sprintf("youtube: the base address must be an http or https address without query, not %q", base))
+		require.ErrorContains(t, err, fmt.Sprintf("youtube: the base address must be an http or https address without credentials, query and fragment, not %q", base))
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
